@@ -1,0 +1,3 @@
+-- Removes a payload.
+-- Goes with its execution.
+DELETE FROM payload WHERE id = ?1

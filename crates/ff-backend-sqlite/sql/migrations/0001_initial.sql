@@ -1,0 +1,86 @@
+-- The first schema.
+-- Ids are 18 bytes: uuid, then partition in big-endian order; times are Unix milliseconds.
+
+-- What is fixed at the first boot: partition counts.
+CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One row an execution. `core` is the whole record; the other columns are for people and filters.
+CREATE TABLE execution (
+    id BLOB PRIMARY KEY,
+    created INTEGER NOT NULL,
+    namespace TEXT NOT NULL,
+    lane TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    core BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX execution_created ON execution (created, id);
+
+-- Payloads stand apart: they are written once and most operations do not read them.
+CREATE TABLE payload (
+    id BLOB PRIMARY KEY,
+    body BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE result (
+    id BLOB NOT NULL,
+    attempt INTEGER NOT NULL,
+    content_type TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (id, attempt)
+) STRICT, WITHOUT ROWID;
+
+-- Attempts before the current one, which stands in the execution.
+CREATE TABLE attempt (
+    id BLOB NOT NULL,
+    attempt INTEGER NOT NULL,
+    record BLOB NOT NULL,
+    PRIMARY KEY (id, attempt)
+) STRICT, WITHOUT ROWID;
+
+-- A queue for each lane and set of required capabilities.
+CREATE TABLE queue (
+    id INTEGER PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    lane TEXT NOT NULL,
+    capabilities TEXT NOT NULL,
+    UNIQUE (namespace, lane, capabilities)
+) STRICT;
+
+-- What may be claimed, in the order in which it is.
+CREATE TABLE ready (
+    queue INTEGER NOT NULL,
+    score INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    PRIMARY KEY (queue, score, id)
+) STRICT, WITHOUT ROWID;
+
+-- One entry for each execution that time will change.
+CREATE TABLE timer (
+    due INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    PRIMARY KEY (due, id)
+) STRICT, WITHOUT ROWID;
+
+-- Submits remembered by their idempotency key.
+CREATE TABLE dedup (
+    namespace TEXT NOT NULL,
+    key TEXT NOT NULL,
+    id BLOB NOT NULL,
+    fingerprint BLOB NOT NULL,
+    expires INTEGER NOT NULL,
+    PRIMARY KEY (namespace, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX dedup_expires ON dedup (expires);
+
+-- The log. Numbers rise over all partitions in commit order.
+CREATE TABLE event (
+    number INTEGER PRIMARY KEY,
+    time INTEGER NOT NULL,
+    record BLOB NOT NULL
+) STRICT;

@@ -1,0 +1,152 @@
+//! Compares every record with the rows that must, and must not, stand beside it.
+
+use std::collections::{HashMap, HashSet};
+
+use ff_core::error::EngineError;
+use ff_core::id::ExecutionId;
+use ff_core::read::Audited;
+use ff_core::state::Execution;
+use ff_relational::decode_execution;
+use rusqlite::{Connection, Row};
+
+use crate::error::fault;
+use crate::load::id_at;
+use crate::query::blob_at;
+use crate::statements;
+
+/// A queue entry: score, namespace, lane, class.
+type Entry = (i64, String, String, String);
+
+pub(crate) fn audit(connection: &Connection) -> Result<Audited, EngineError> {
+    let mut audited = Audited::default();
+    let mut ready = by_id(connection, statements::all_ready, |row| {
+        Ok((id_at(row, 0)?, (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
+    })?;
+    let mut timers = by_id(connection, statements::all_timers, |row| {
+        Ok((id_at(row, 1)?, row.get::<_, i64>(0)?))
+    })?;
+    let attempts = by_id(connection, statements::attempt_counts, |row| {
+        Ok((id_at(row, 0)?, (row.get::<_, u32>(1)?, row.get::<_, u32>(2)?)))
+    })?;
+    let mut statement =
+        connection.prepare(statements::all_executions).map_err(|error| fault(&error))?;
+    let mut rows = statement.query([]).map_err(|error| fault(&error))?;
+    while let Some(row) = rows.next().map_err(|error| fault(&error))? {
+        audited.checked += 1;
+        let execution = decode_execution(blob_at(row, 6).map_err(|error| fault(&error))?)?;
+        check_columns(&mut audited, &execution, row).map_err(|error| fault(&error))?;
+        check_ready(&mut audited, &execution, &ready.remove(&execution.id).unwrap_or_default());
+        check_timers(&mut audited, &execution, &timers.remove(&execution.id).unwrap_or_default());
+        check_attempts(&mut audited, &execution, attempts.get(&execution.id));
+        check_counts(&mut audited, &execution);
+    }
+    for id in ready.keys().chain(timers.keys()) {
+        audited.report("I10", Some(*id), "a queue entry or timer without its execution");
+    }
+    check_orphans(connection, &mut audited)?;
+    Ok(audited)
+}
+
+fn by_id<T>(
+    connection: &Connection,
+    sql: &str,
+    read: impl Fn(&Row<'_>) -> rusqlite::Result<(ExecutionId, T)>,
+) -> Result<HashMap<ExecutionId, Vec<T>>, EngineError> {
+    let rows = || {
+        let mut statement = connection.prepare(sql)?;
+        let mut found: HashMap<_, Vec<T>> = HashMap::new();
+        for row in statement.query_map([], |row| read(row))? {
+            let (id, value) = row?;
+            found.entry(id).or_default().push(value);
+        }
+        Ok(found)
+    };
+    rows().map_err(|error: rusqlite::Error| fault(&error))
+}
+
+fn check_columns(
+    audited: &mut Audited,
+    execution: &Execution,
+    row: &Row<'_>,
+) -> rusqlite::Result<()> {
+    let about = &execution.about;
+    let stored: (ExecutionId, i64, String, String, String, String) =
+        (id_at(row, 0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?);
+    let derived = (
+        execution.id,
+        about.created_at.0,
+        about.namespace.to_string(),
+        about.lane.to_string(),
+        about.kind.to_string(),
+        execution.public_state().as_str().to_owned(),
+    );
+    if stored != derived {
+        let detail = format!("columns say {stored:?}, the record {derived:?}");
+        audited.report("I8", Some(execution.id), detail);
+    }
+    Ok(())
+}
+
+fn check_ready(audited: &mut Audited, execution: &Execution, found: &[Entry]) {
+    let place = execution.queue_place().map(|place| {
+        let class = place.class.as_csv().to_owned();
+        (place.score, place.namespace.to_string(), place.lane.to_string(), class)
+    });
+    if found != place.iter().cloned().collect::<Vec<_>>() {
+        let detail = format!("in queues {found:?}, its state says {place:?}");
+        audited.report("I9", Some(execution.id), detail);
+    }
+}
+
+fn check_timers(audited: &mut Audited, execution: &Execution, found: &[i64]) {
+    let due = execution.due().map(|due| due.at.0);
+    if found != due.into_iter().collect::<Vec<_>>() {
+        audited.report("I9", Some(execution.id), format!("timers {found:?}, due is {due:?}"));
+    }
+}
+
+fn check_attempts(
+    audited: &mut Audited,
+    execution: &Execution,
+    archived: Option<&Vec<(u32, u32)>>,
+) {
+    let total = execution.counts.attempts;
+    let (count, highest) = match archived.map(Vec::as_slice) {
+        Some([(count, highest)]) => (*count, Some(*highest)),
+        _ => (0, None),
+    };
+    let current = execution.attempt.as_ref().map(|attempt| attempt.index);
+    let sound = count == total.saturating_sub(1)
+        && highest == count.checked_sub(1)
+        && current == total.checked_sub(1);
+    if !sound {
+        let detail =
+            format!("{total} attempts, {count} archived up to {highest:?}, now {current:?}");
+        audited.report("I12", Some(execution.id), detail);
+    }
+}
+
+fn check_counts(audited: &mut Audited, execution: &Execution) {
+    let policy = execution.policy();
+    let counts = execution.counts;
+    let within = counts.retries <= policy.retry.max_retries
+        && counts.reclaims <= policy.timeout.max_reclaim_count
+        && counts.replays <= policy.max_replay_count;
+    if !within {
+        audited.report("I13", Some(execution.id), format!("{counts:?} beyond the policy"));
+    }
+    if execution.phase.lease().is_some() && execution.live_fence().is_none() {
+        audited.report("I2", Some(execution.id), "a lease without an attempt");
+    }
+}
+
+fn check_orphans(connection: &Connection, audited: &mut Audited) -> Result<(), EngineError> {
+    let found = by_id(connection, statements::orphans, |row| {
+        Ok((id_at(row, 1)?, row.get::<_, String>(0)?))
+    })?;
+    for (id, tables) in found {
+        let tables: HashSet<_> = tables.into_iter().collect();
+        audited.report("I33", Some(id), format!("left behind in {tables:?}"));
+    }
+    Ok(())
+}

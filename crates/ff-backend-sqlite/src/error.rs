@@ -1,0 +1,56 @@
+//! Errors of opening, and SQLite's errors as faults of the engine.
+
+use std::path::PathBuf;
+
+use ff_core::error::{Code, EngineError};
+use rusqlite::ErrorCode;
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("store URL {url:?} is not usable: {detail}")]
+    Url { url: String, detail: String },
+    #[error(
+        "{} is in use by process {owner}; one process owns a SQLite store, \
+         others talk to its server", path.display()
+    )]
+    Owned { path: PathBuf, owner: String },
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error(
+        "the store has schema version {found}, this build knows up to {known}; \
+         use a newer build"
+    )]
+    TooNew { found: u32, known: u32 },
+    #[error(
+        "partition_mismatch: {field} is {configured} in the configuration and {stored} in the store; \
+         the count is fixed when a store is made"
+    )]
+    PartitionMismatch { field: &'static str, configured: u16, stored: u16 },
+    #[error(transparent)]
+    Refused(#[from] ff_core::error::Refusal),
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+}
+
+/// What a failed statement means for the caller. Its transaction is rolled back: nothing was
+/// written.
+pub(crate) fn fault(error: &rusqlite::Error) -> EngineError {
+    let detail = format!("sqlite: {error}");
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            EngineError::Bug { code: Code::Corruption, detail }
+        }
+        Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::ApiMisuse) => {
+            EngineError::Bug { code: Code::InvariantViolation, detail }
+        }
+        _ => EngineError::Unavailable { detail },
+    }
+}
+
+/// A failed commit: the disk may or may not have it.
+pub(crate) fn commit_fault(error: &rusqlite::Error) -> EngineError {
+    EngineError::Transport { outcome_unknown: true, detail: format!("sqlite commit: {error}") }
+}

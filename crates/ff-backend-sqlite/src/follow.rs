@@ -1,0 +1,132 @@
+//! Following the log and the timers.
+
+use std::time::{Duration, Instant};
+
+use ff_core::cursor;
+use ff_core::error::EngineError;
+use ff_core::event::{Envelope, Event};
+use ff_core::limits;
+use ff_core::read::{EventFilter, Follow, Followed, From};
+use ff_core::time::TimestampMs;
+use ff_relational::decode_event;
+use rusqlite::{Connection, params};
+use tokio::sync::watch;
+
+use crate::error::fault;
+use crate::load;
+use crate::query::{about, blob_at};
+use crate::readers::closed;
+use crate::statements;
+use crate::store::SqliteStore;
+
+/// Events that one look reads before it delivers what matched.
+const LOOK_AHEAD: u32 = 1000;
+
+/// What one look at the log found.
+struct Stretch {
+    items: Vec<Envelope>,
+    /// Everything up to here has been looked at.
+    seen: u64,
+    gap: bool,
+}
+
+pub(crate) async fn events(
+    store: &SqliteStore,
+    follow: Follow,
+    wait: Duration,
+) -> Result<Followed, EngineError> {
+    let deadline = Instant::now() + wait;
+    let mut newest = store.shared().events.subscribe();
+    let scope = follow.filter.scope();
+    let mut seen = match &follow.from {
+        From::Now => *newest.borrow(),
+        From::Start => 0,
+        From::Cursor(text) => cursor::decode(&scope, text)?,
+    };
+    let from_start = follow.from == From::Start;
+    let mut gap = false;
+    loop {
+        let committed = *newest.borrow_and_update();
+        let filter = follow.filter.clone();
+        let limit = follow.limit.clamp(1, limits::PAGE_MAX);
+        let stretch = store.read(move |connection| look(connection, &filter, seen, limit)).await?;
+        gap |= stretch.gap && !(from_start && seen == 0);
+        seen = stretch.seen;
+        if !stretch.items.is_empty() {
+            let cursor = cursor::encode(&scope, &seen);
+            return Ok(Followed::Events { items: stretch.items, cursor, gap });
+        }
+        // Nothing matched in this stretch; the log may go on behind it.
+        if seen < committed {
+            continue;
+        }
+        if !changed(&mut newest, deadline).await? {
+            let cursor = cursor::encode(&scope, &seen);
+            return Ok(Followed::Events { items: Vec::new(), cursor, gap });
+        }
+    }
+}
+
+fn look(
+    connection: &Connection,
+    filter: &EventFilter,
+    after: u64,
+    limit: u32,
+) -> Result<Stretch, EngineError> {
+    let mut statement =
+        connection.prepare_cached(statements::events_after).map_err(|error| fault(&error))?;
+    let mut rows =
+        statement.query(params![after as i64, LOOK_AHEAD]).map_err(|error| fault(&error))?;
+    let mut stretch = Stretch { items: Vec::new(), seen: after, gap: false };
+    while let Some(row) = rows.next().map_err(|error| fault(&error))? {
+        let event = decode_event(blob_at(row, 0).map_err(|error| fault(&error))?)?;
+        stretch.gap |= stretch.seen == after && event.number > after + 1;
+        stretch.seen = event.number;
+        let envelope = envelope(connection, event)?;
+        if filter.matches(&envelope) {
+            stretch.items.push(envelope);
+            if stretch.items.len() == limit as usize {
+                break;
+            }
+        }
+    }
+    Ok(stretch)
+}
+
+/// The event with what its record says now.
+fn envelope(connection: &Connection, event: Event) -> Result<Envelope, EngineError> {
+    let execution = load::execution(connection, event.subject)?;
+    Ok(Envelope { about: execution.as_ref().map(about), event })
+}
+
+pub(crate) async fn timers(
+    store: &SqliteStore,
+    known: Option<TimestampMs>,
+    wait: Duration,
+) -> Result<Followed, EngineError> {
+    let deadline = Instant::now() + wait;
+    let mut timers = store.shared().timers.subscribe();
+    loop {
+        let soonest = *timers.borrow_and_update();
+        if let Some(at) = soonest
+            && known.is_none_or(|known| at < known)
+        {
+            return Ok(Followed::Timers { sooner: Some(at) });
+        }
+        if !changed(&mut timers, deadline).await? {
+            return Ok(Followed::Timers { sooner: None });
+        }
+    }
+}
+
+/// Waits for a change; false when the time is over first.
+async fn changed<T>(
+    receiver: &mut watch::Receiver<T>,
+    deadline: Instant,
+) -> Result<bool, EngineError> {
+    match tokio::time::timeout_at(deadline.into(), receiver.changed()).await {
+        Ok(Ok(())) => Ok(true),
+        Ok(Err(_)) => Err(closed()),
+        Err(_) => Ok(false),
+    }
+}

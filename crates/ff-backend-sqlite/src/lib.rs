@@ -1,0 +1,29 @@
+//! FlowFabric embedded: the whole state of the engine in one SQLite file.
+//!
+//! One process owns the file. Inside it one writer thread takes whatever is waiting as one batch
+//! and one transaction (group commit); reads run beside it on connections of their own. Claims and
+//! followers that wait are woken by the writer itself, right after the commit.
+//!
+//! [`SqliteStore`] is the way in; [`SqliteOptions`] says where and how.
+
+mod audit;
+mod clock;
+mod error;
+mod follow;
+mod load;
+mod options;
+mod owner;
+mod query;
+mod queues;
+mod readers;
+mod schema;
+mod statements;
+mod store;
+mod trim;
+mod write;
+mod writer;
+
+pub use clock::{Clock, ManualClock};
+pub use error::OpenError;
+pub use options::{Durability, SqliteOptions};
+pub use store::SqliteStore;

@@ -1,0 +1,207 @@
+//! Answers questions on a read connection.
+
+use bytes::Bytes;
+use ff_core::content::Content;
+use ff_core::error::{Code, EngineError, Refusal};
+use ff_core::event::{Envelope, Event, EventAbout};
+use ff_core::id::{ContentType, ExecutionId};
+use ff_core::limits;
+use ff_core::read::{
+    Answer, Attempts, Context, Dues, Events, Filter, ListAttempts, ListEvents, Page, Query,
+    ReadResult, Record, Search, SearchPosition, explain,
+};
+use ff_core::state::Execution;
+use ff_core::time::TimestampMs;
+use ff_relational::{decode_attempt, decode_event, decode_execution};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::error::fault;
+use crate::load::{self, id_at};
+use crate::{audit, statements, writer};
+
+pub(crate) fn answer(
+    connection: &Connection,
+    query: &Query,
+    now: TimestampMs,
+) -> Result<Answer, EngineError> {
+    let execution = |id| load::execution(connection, id);
+    Ok(match query {
+        Query::Describe(q) => Answer::Describe(
+            execution(q.execution_id)?.map(|found| Box::new(Record::of(&found, now))),
+        ),
+        Query::ReadState(q) => {
+            Answer::ReadState(execution(q.execution_id)?.map(|found| found.state_vector(now)))
+        }
+        Query::ReadResult(q) => Answer::ReadResult(result(connection, q)?),
+        Query::ReadContext(q) => Answer::ReadContext(context(connection, q.execution_id)?),
+        Query::ListAttempts(q) => Answer::ListAttempts(attempts(connection, q)?),
+        Query::ListEvents(q) => Answer::ListEvents(events(connection, q)?),
+        Query::Search(q) => Answer::Search(search(connection, q, now)?),
+        Query::Explain(q) => {
+            Answer::Explain(execution(q.execution_id)?.map(|found| explain(&found, now)))
+        }
+        Query::Due(_) => {
+            let due = writer::next_due(connection).map_err(|error| fault(&error))?;
+            Answer::Due(Dues { items: due.map(|at| (None, at)).into_iter().collect(), now })
+        }
+        Query::Audit(_) => Answer::Audit(audit::audit(connection)?),
+    })
+}
+
+fn existing(connection: &Connection, id: ExecutionId) -> Result<Execution, EngineError> {
+    load::execution(connection, id)?.ok_or_else(|| {
+        Refusal::at(Code::ExecutionNotFound, "execution_id", format!("no execution {id}")).into()
+    })
+}
+
+fn result(connection: &Connection, query: &ReadResult) -> Result<Content, EngineError> {
+    existing(connection, query.execution_id)?;
+    let found = connection
+        .prepare_cached(statements::load_results)
+        .and_then(|mut statement| {
+            let values = params![query.execution_id.to_bytes(), query.attempt_index];
+            statement
+                .query_row(values, |row| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?)))
+                .optional()
+        })
+        .map_err(|error| fault(&error))?;
+    let Some((content_type, body)) = found else {
+        let detail = "the execution has no result (yet)";
+        return Err(Refusal::new(Code::ResultNotFound, detail).into());
+    };
+    let content_type = ContentType::new(content_type)
+        .map_err(|error| EngineError::corruption(format!("result: {error}")))?;
+    Ok(Content { content_type, bytes: Bytes::from(body) })
+}
+
+fn context(connection: &Connection, id: ExecutionId) -> Result<Option<Context>, EngineError> {
+    let Some(execution) = load::execution(connection, id)? else { return Ok(None) };
+    Ok(Some(Context {
+        payload: load::payload(connection, id)?.unwrap_or_default(),
+        content_type: execution.about.content_type.clone(),
+        kind: execution.about.kind.clone(),
+        tags: execution.tags,
+    }))
+}
+
+/// Earlier attempts from their table, the current one from the record.
+fn attempts(connection: &Connection, query: &ListAttempts) -> Result<Attempts, EngineError> {
+    let execution = existing(connection, query.execution_id)?;
+    let limit = query.limit.clamp(1, limits::PAGE_MAX) as usize;
+    let after = query.after.map_or(-1, i64::from);
+    let mut statement =
+        connection.prepare_cached(statements::load_attempts).map_err(|error| fault(&error))?;
+    let mut rows = statement
+        .query(params![query.execution_id.to_bytes(), after, limit as i64 + 1])
+        .map_err(|error| fault(&error))?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next().map_err(|error| fault(&error))? {
+        items.push(decode_attempt(blob_at(row, 0).map_err(|error| fault(&error))?)?);
+    }
+    items.extend(execution.attempt.filter(|attempt| i64::from(attempt.index) > after));
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(|attempt| attempt.index);
+    Ok(Attempts { items, next })
+}
+
+/// Walks the chain of an execution's events backwards from the newest.
+fn events(connection: &Connection, query: &ListEvents) -> Result<Events, EngineError> {
+    let execution = existing(connection, query.execution_id)?;
+    let limit = query.limit.clamp(1, limits::PAGE_MAX) as usize;
+    let mut chain = Vec::new();
+    let mut number = execution.last_event;
+    let mut gap = false;
+    while number != 0 {
+        let Some(event) = event(connection, number)? else {
+            gap = true;
+            break;
+        };
+        if event.seq <= query.after_seq {
+            break;
+        }
+        number = event.previous;
+        chain.push(event);
+    }
+    chain.reverse();
+    let more = chain.len() > limit;
+    chain.truncate(limit);
+    let next = chain.last().filter(|_| more).map(|event| event.seq);
+    let about = about(&execution);
+    let items =
+        chain.into_iter().map(|event| Envelope { event, about: Some(about.clone()) }).collect();
+    Ok(Events { items, next, gap })
+}
+
+fn event(connection: &Connection, number: u64) -> Result<Option<Event>, EngineError> {
+    let found = connection
+        .prepare_cached(statements::load_event)
+        .and_then(|mut statement| {
+            statement
+                .query_row(params![number as i64], |row| Ok(decode_event(blob_at(row, 0)?)))
+                .optional()
+        })
+        .map_err(|error| fault(&error))?;
+    found.transpose()
+}
+
+pub(crate) fn about(execution: &Execution) -> EventAbout {
+    EventAbout { kind: execution.about.kind.clone(), flow_id: None, tags: execution.tags.clone() }
+}
+
+fn search(connection: &Connection, query: &Search, now: TimestampMs) -> Result<Page, EngineError> {
+    let begin = query.position()?;
+    let (created, id) = match begin {
+        Some(position) => (position.created_at.0, position.execution_id.to_bytes().to_vec()),
+        None => (i64::MAX, Vec::new()),
+    };
+    let mut statement =
+        connection.prepare_cached(statements::search).map_err(|error| fault(&error))?;
+    let mut rows = statement
+        .query(params![created, id, limits::SEARCH_LOOK_AHEAD])
+        .map_err(|error| fault(&error))?;
+    let mut page = Page::default();
+    let mut looked = 0;
+    let mut last = None;
+    while let Some(row) = rows.next().map_err(|error| fault(&error))? {
+        if page.items.len() == query.limit as usize {
+            page.next_cursor = last.map(|position| query.cursor_after(position));
+            return Ok(page);
+        }
+        looked += 1;
+        last = Some(SearchPosition {
+            created_at: TimestampMs(row.get(0).map_err(|error| fault(&error))?),
+            execution_id: id_at(row, 1).map_err(|error| fault(&error))?,
+        });
+        if !may_match(&query.filter, row).map_err(|error| fault(&error))? {
+            continue;
+        }
+        let core = blob_at(row, 6).map_err(|error| fault(&error))?;
+        let execution = decode_execution(core)?;
+        if query.filter.matches(&execution) {
+            page.items.push(Record::of(&execution, now));
+        }
+    }
+    if looked == limits::SEARCH_LOOK_AHEAD {
+        page.next_cursor = last.map(|position| query.cursor_after(position));
+    }
+    Ok(page)
+}
+
+/// A look at the plain columns that spares decoding most records that do not match.
+fn may_match(filter: &Filter, row: &Row<'_>) -> rusqlite::Result<bool> {
+    let text = |column| row.get_ref(column).and_then(|value| Ok(value.as_str()?));
+    if let Some(namespace) = &filter.namespace
+        && text(2)? != namespace.as_str()
+    {
+        return Ok(false);
+    }
+    let (lane, kind, state) = (text(3)?, text(4)?, text(5)?);
+    Ok((filter.lanes.is_empty() || filter.lanes.iter().any(|wanted| wanted.as_str() == lane))
+        && (filter.kinds.is_empty() || filter.kinds.iter().any(|wanted| wanted.as_str() == kind))
+        && (filter.states.is_empty() || filter.states.iter().any(|s| s.as_str() == state)))
+}
+
+pub(crate) fn blob_at<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<&'a [u8]> {
+    Ok(row.get_ref(column)?.as_blob()?)
+}

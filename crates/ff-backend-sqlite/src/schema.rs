@@ -1,0 +1,99 @@
+//! The schema: versioned migrations, applied in one transaction each when the store is opened.
+
+use ff_core::partition::PartitionConfig;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use crate::error::OpenError;
+use crate::options::SqliteOptions;
+use crate::statements;
+
+/// Migration n leads from version n to n + 1.
+const MIGRATIONS: &[&str] = &[include_str!("../sql/migrations/0001_initial.sql")];
+
+/// Brings the schema up to date, and refuses one from the future.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > known {
+        return Err(OpenError::TooNew { found, known });
+    }
+    for version in found..known {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(MIGRATIONS[version as usize])?;
+        transaction.pragma_update(None, "user_version", version + 1)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// Writes the partition counts at the first boot and compares them at every other.
+pub(crate) fn settle_partitions(
+    connection: &mut Connection,
+    options: &SqliteOptions,
+) -> Result<PartitionConfig, OpenError> {
+    if let Some(configured) = &options.partitions {
+        configured.check()?;
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let fresh = options.partitions.unwrap_or_default();
+    let mut settled = fresh;
+    let fields: [(&'static str, u16, &mut u16); 3] = [
+        ("num_flow_partitions", fresh.flow, &mut settled.flow),
+        ("num_budget_partitions", fresh.budget, &mut settled.budget),
+        ("num_quota_partitions", fresh.quota, &mut settled.quota),
+    ];
+    for (field, configured, settled) in fields {
+        let stored: Option<String> = transaction
+            .query_row(statements::get_meta, params![field], |row| row.get(0))
+            .optional()?;
+        let Some(text) = stored else {
+            transaction.execute(statements::put_meta, params![field, configured.to_string()])?;
+            continue;
+        };
+        let stored: u16 =
+            text.parse().map_err(|_| OpenError::Damaged(format!("{field} is {text:?}")))?;
+        if options.partitions.is_some() && stored != configured {
+            return Err(OpenError::PartitionMismatch { field, configured, stored });
+        }
+        *settled = stored;
+    }
+    transaction.commit()?;
+    settled.check()?;
+    Ok(settled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables(connection: &Connection) -> Vec<(String, String)> {
+        let mut statement = connection
+            .prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
+            .unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn migrations_lead_to_the_schema() {
+        let mut migrated = Connection::open_in_memory().unwrap();
+        migrate(&mut migrated).unwrap();
+        let whole = Connection::open_in_memory().unwrap();
+        whole.execute_batch(include_str!("../sql/schema.sql")).unwrap();
+        assert_eq!(tables(&migrated), tables(&whole));
+    }
+
+    #[test]
+    fn migrating_twice_changes_nothing() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        migrate(&mut connection).unwrap();
+    }
+
+    #[test]
+    fn a_schema_from_the_future_is_refused() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "user_version", 99).unwrap();
+        assert!(matches!(migrate(&mut connection), Err(OpenError::TooNew { found: 99, .. })));
+    }
+}

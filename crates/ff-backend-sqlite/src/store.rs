@@ -1,0 +1,228 @@
+//! The store: what the rest of the process holds.
+
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ff_core::backend::{Backend, Identity, Pending, Upkeep};
+use ff_core::error::EngineError;
+use ff_core::machine::Settings;
+use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
+use ff_core::read::{Answer, Followed, Query, Topic};
+use ff_core::time::TimestampMs;
+use rusqlite::Connection;
+use tokio::sync::{Semaphore, oneshot, watch};
+
+use crate::clock::SteadyClock;
+use crate::error::OpenError;
+use crate::options::{Durability, SqliteOptions};
+use crate::owner::Ownership;
+use crate::queues::Queues;
+use crate::readers::{Readers, closed};
+use crate::writer::{Message, Shared, Writer};
+use crate::{follow, query, schema, statements, writer};
+
+const LABEL: &str = "sqlite";
+/// Commands under way at the most; more callers wait their turn.
+const COMMANDS_UNDER_WAY: usize = 65_536;
+
+/// FlowFabric's state in one SQLite file, owned by this process.
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    writer: Sender<Message>,
+    readers: Readers,
+    room: Semaphore,
+    durability: Durability,
+    /// Given up by a shutdown, so that the next owner can begin.
+    ownership: Mutex<Option<Ownership>>,
+}
+
+impl SqliteStore {
+    /// Opens the store, and makes it if it is not there.
+    pub fn open(options: SqliteOptions) -> Result<Self, OpenError> {
+        let ownership = options.path.as_deref().map(Ownership::take).transpose()?;
+        let mut connection = open_writer(&options)?;
+        schema::migrate(&mut connection)?;
+        let partitions = schema::settle_partitions(&mut connection, &options)?;
+        let settings =
+            Settings { retention: options.retention, ..Settings::new(LABEL, partitions) };
+        let queues = Queues::load(&connection)?;
+        let (last_event, latest) = newest_event(&connection)?;
+        let shared = Arc::new(Shared {
+            settings: Arc::new(settings),
+            clock: SteadyClock::new(options.clock, latest),
+            events: watch::Sender::new(last_event),
+            timers: watch::Sender::new(writer::next_due(&connection)?),
+        });
+        let readers = Readers::open(options.path.as_deref(), options.readers)?;
+        let (sender, inbox) = channel();
+        let writer = Writer::new(connection, inbox, Arc::clone(&shared), queues, last_event);
+        std::thread::Builder::new()
+            .name("ff-sqlite-writer".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|source| OpenError::File { path: options.path.unwrap_or_default(), source })?;
+        Ok(Self {
+            shared,
+            writer: sender,
+            readers,
+            room: Semaphore::new(COMMANDS_UNDER_WAY),
+            durability: options.durability,
+            ownership: Mutex::new(ownership),
+        })
+    }
+
+    /// Opens the store that a URL names.
+    pub fn open_url(url: &str) -> Result<Self, OpenError> {
+        Self::open(url.parse()?)
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        self.readers.run(&self.writer, read).await
+    }
+
+    /// Sends to the writer and waits for its answer.
+    async fn request<T>(
+        &self,
+        message: impl FnOnce(oneshot::Sender<T>) -> Message,
+    ) -> Result<T, EngineError> {
+        let (answer, answered) = oneshot::channel();
+        self.writer.send(message(answer)).map_err(|_| closed())?;
+        answered.await.map_err(|_| closed())
+    }
+
+    async fn apply_all(&self, commands: Vec<Command>) -> Vec<Result<Reply, EngineError>> {
+        let count = commands.len();
+        if count == 0 {
+            return Vec::new();
+        }
+        let room = u32::try_from(count.min(COMMANDS_UNDER_WAY)).unwrap_or(u32::MAX);
+        let applied = async {
+            let _room = self.room.acquire_many(room).await.map_err(|_| closed())?;
+            self.request(|answer| Message::Apply { commands, answer }).await
+        };
+        applied.await.unwrap_or_else(|error| vec![Err(error); count])
+    }
+}
+
+impl Backend for SqliteStore {
+    fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
+        Box::pin(self.apply_all(commands))
+    }
+
+    fn claim(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Vec<Task>, EngineError>> {
+        let until = Instant::now() + wait;
+        Box::pin(async move {
+            claim.check()?;
+            self.request(|answer| Message::Claim { claim, until, answer }).await?
+        })
+    }
+
+    fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>> {
+        Box::pin(async move {
+            let now = self.shared.clock.now();
+            self.read(move |connection| query::answer(connection, &query, now)).await
+        })
+    }
+
+    fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
+        Box::pin(async move {
+            match topic {
+                Topic::Events(follow) => follow::events(self, follow, wait).await,
+                Topic::Timers { known } => follow::timers(self, known, wait).await,
+            }
+        })
+    }
+}
+
+impl Upkeep for SqliteStore {
+    fn backend_label(&self) -> &'static str {
+        LABEL
+    }
+
+    fn identity(&self) -> Identity {
+        Identity {
+            backend: LABEL,
+            version: rusqlite::version().to_owned(),
+            durability: self.durability.as_str().to_owned(),
+        }
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    fn ping(&self) -> Pending<'_, Result<(), EngineError>> {
+        Box::pin(async {
+            let (answer, answered) = oneshot::channel();
+            let message = Message::Read(Box::new(move |_| {
+                let _ = answer.send(());
+            }));
+            self.writer.send(message).map_err(|_| closed())?;
+            answered.await.map_err(|_| closed())
+        })
+    }
+
+    fn server_time_ms(&self) -> Pending<'_, Result<TimestampMs, EngineError>> {
+        Box::pin(async { Ok(self.shared.clock.now()) })
+    }
+
+    fn trim(&self, trim: Trim) -> Pending<'_, Result<Trimmed, EngineError>> {
+        Box::pin(async move { self.request(|answer| Message::Trim { trim, answer }).await? })
+    }
+
+    fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>> {
+        Box::pin(async move {
+            self.readers.close();
+            let stopped = self.request(|answer| Message::Stop { answer });
+            match tokio::time::timeout(grace, stopped).await {
+                // A writer that has stopped before is as good as one that stops now.
+                Ok(_) => {
+                    self.ownership.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    Ok(())
+                }
+                Err(_) => Err(EngineError::Timeout {
+                    detail: "the writer did not end in time".to_owned(),
+                }),
+            }
+        })
+    }
+}
+
+fn open_writer(options: &SqliteOptions) -> Result<Connection, OpenError> {
+    let connection = match &options.path {
+        None => Connection::open_in_memory()?,
+        Some(path) => {
+            make_parent(path)?;
+            Connection::open(path)?
+        }
+    };
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", options.durability.synchronous())?;
+    connection.pragma_update(None, "cache_size", -64_000)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(connection)
+}
+
+fn make_parent(path: &Path) -> Result<(), OpenError> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => std::fs::create_dir_all(parent)
+            .map_err(|source| OpenError::File { path: path.to_owned(), source }),
+        _ => Ok(()),
+    }
+}
+
+/// Number and time of the newest event: where both go on.
+fn newest_event(connection: &Connection) -> Result<(u64, TimestampMs), OpenError> {
+    let (number, time): (Option<i64>, Option<i64>) =
+        connection.query_row(statements::event_bounds, [], |row| Ok((row.get(1)?, row.get(2)?)))?;
+    Ok((number.unwrap_or(0).unsigned_abs(), TimestampMs(time.unwrap_or(0))))
+}

@@ -1,0 +1,139 @@
+//! Writes what a batch changed: the net difference, each table in the order of its key.
+
+use ff_core::error::EngineError;
+use ff_core::state::Execution;
+use ff_relational::{ExecutionWrite, Writes, encode_attempt, encode_event, encode_execution};
+use rusqlite::{Connection, Params, params};
+
+use crate::error::fault;
+use crate::queues::Queues;
+use crate::statements;
+
+pub(crate) fn write(
+    connection: &Connection,
+    queues: &mut Queues,
+    writes: &Writes,
+) -> Result<(), EngineError> {
+    let writer = Rows { connection };
+    for execution in &writes.executions {
+        writer.execution(execution)?;
+        writer.beside(execution)?;
+        writer.ready(queues, execution)?;
+        writer.timer(execution)?;
+    }
+    for (key, record) in &writes.dedups {
+        writer.run(
+            statements::insert_dedup,
+            params![
+                key.namespace.as_str(),
+                key.key.as_str(),
+                record.execution_id.to_bytes(),
+                record.fingerprint,
+                record.expires_at.0
+            ],
+        )?;
+    }
+    for event in &writes.events {
+        let record = encode_event(event)?;
+        writer.run(statements::insert_event, params![event.number as i64, event.time.0, record])?;
+    }
+    Ok(())
+}
+
+struct Rows<'a> {
+    connection: &'a Connection,
+}
+
+impl Rows<'_> {
+    fn run(&self, statement: &str, values: impl Params) -> Result<usize, EngineError> {
+        self.connection
+            .prepare_cached(statement)
+            .and_then(|mut statement| statement.execute(values))
+            .map_err(|error| fault(&error))
+    }
+
+    fn execution(&self, write: &ExecutionWrite) -> Result<(), EngineError> {
+        let id = write.id.to_bytes();
+        match (&write.before, &write.after) {
+            (None, Some(after)) => self.insert(after)?,
+            (Some(_), Some(after)) => {
+                let state = after.public_state().as_str();
+                let core = encode_execution(after)?;
+                self.run(statements::update_execution, params![id, state, core])?;
+            }
+            (_, None) => {
+                self.run(statements::delete_execution, params![id])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(&self, execution: &Execution) -> Result<(), EngineError> {
+        let about = &execution.about;
+        self.run(
+            statements::insert_execution,
+            params![
+                execution.id.to_bytes(),
+                about.created_at.0,
+                about.namespace.as_str(),
+                about.lane.as_str(),
+                about.kind.as_str(),
+                execution.public_state().as_str(),
+                encode_execution(execution)?
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Payload, results and earlier attempts.
+    fn beside(&self, write: &ExecutionWrite) -> Result<(), EngineError> {
+        let id = write.id.to_bytes();
+        if write.purge {
+            self.run(statements::delete_payload, params![id])?;
+            self.run(statements::delete_results, params![id])?;
+            self.run(statements::delete_attempts, params![id])?;
+        }
+        // An absent payload reads as an empty one.
+        if let Some(payload) = write.payload.as_ref().filter(|payload| !payload.is_empty()) {
+            self.run(statements::insert_payload, params![id, &payload[..]])?;
+        }
+        for (attempt, result) in &write.results {
+            let content_type = result.content_type.as_str();
+            self.run(
+                statements::insert_result,
+                params![id, attempt, content_type, &result.bytes[..]],
+            )?;
+        }
+        for attempt in &write.attempts {
+            let record = encode_attempt(attempt)?;
+            self.run(statements::insert_attempt, params![id, attempt.index, record])?;
+        }
+        Ok(())
+    }
+
+    fn ready(&self, queues: &mut Queues, write: &ExecutionWrite) -> Result<(), EngineError> {
+        let id = write.id.to_bytes();
+        let change = write.queue_change();
+        if let Some(place) = change.out {
+            let queue = queues.place(self.connection, &place)?;
+            self.run(statements::delete_ready, params![queue, place.score, id])?;
+        }
+        if let Some(place) = change.into {
+            let queue = queues.place(self.connection, &place)?;
+            self.run(statements::insert_ready, params![queue, place.score, id])?;
+        }
+        Ok(())
+    }
+
+    fn timer(&self, write: &ExecutionWrite) -> Result<(), EngineError> {
+        let id = write.id.to_bytes();
+        let change = write.timer_change();
+        if let Some(due) = change.out {
+            self.run(statements::delete_timer, params![due.0, id])?;
+        }
+        if let Some(due) = change.into {
+            self.run(statements::insert_timer, params![due.0, id])?;
+        }
+        Ok(())
+    }
+}

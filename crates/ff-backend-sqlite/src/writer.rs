@@ -1,0 +1,367 @@
+//! The one writer: a thread that takes whatever is waiting as one batch and one transaction.
+//!
+//! Alone, a command goes at once; in a crowd commands group themselves, because a batch is what
+//! arrived while the one before was written. Claims that found nothing stay with the writer, and
+//! the commit that makes work for them puts them into the next batch.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use ff_core::error::EngineError;
+use ff_core::machine::Settings;
+use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
+use ff_core::time::TimestampMs;
+use ff_relational::{Answer, Batch, Job, Outcome, Waiter, Waiting, Writes};
+use rusqlite::Connection;
+use tokio::sync::{oneshot, watch};
+
+use crate::clock::SteadyClock;
+use crate::error::{commit_fault, fault};
+use crate::queues::Queues;
+use crate::{load, statements, trim, write};
+
+/// Commands of one transaction, unless a single caller brings more at once.
+const BATCH_COMMANDS: usize = 256;
+
+pub(crate) type Replies = Vec<Result<Reply, EngineError>>;
+pub(crate) type Tasks = Result<Vec<Task>, EngineError>;
+
+/// What the writer may be asked for.
+pub(crate) enum Message {
+    Apply {
+        commands: Vec<Command>,
+        answer: oneshot::Sender<Replies>,
+    },
+    Claim {
+        claim: Claim,
+        until: Instant,
+        answer: oneshot::Sender<Tasks>,
+    },
+    Trim {
+        trim: Trim,
+        answer: oneshot::Sender<Result<Trimmed, EngineError>>,
+    },
+    /// A read that must run on this connection: a store in memory has no other.
+    Read(Box<dyn FnOnce(&Connection) + Send>),
+    Stop {
+        answer: oneshot::Sender<()>,
+    },
+}
+
+/// What the writer shows to the rest of the process.
+pub(crate) struct Shared {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: SteadyClock,
+    /// Number of the newest committed event.
+    pub(crate) events: watch::Sender<u64>,
+    /// The earliest timer.
+    pub(crate) timers: watch::Sender<Option<TimestampMs>>,
+}
+
+pub(crate) struct Writer {
+    connection: Connection,
+    inbox: Receiver<Message>,
+    shared: Arc<Shared>,
+    queues: Queues,
+    waiting: Waiting<oneshot::Sender<Tasks>>,
+    /// Woken, to be tried again in the next batch.
+    woken: Vec<Waiter<oneshot::Sender<Tasks>>>,
+    last_event: u64,
+}
+
+/// Who gets the answers of a stretch of a batch.
+enum Asker {
+    Commands { count: usize, answer: oneshot::Sender<Replies> },
+    Claim(Waiter<oneshot::Sender<Tasks>>),
+}
+
+/// What came in while the writer was busy.
+#[derive(Default)]
+struct Intake {
+    askers: Vec<Asker>,
+    jobs: Vec<Job>,
+    others: Vec<Message>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        connection: Connection,
+        inbox: Receiver<Message>,
+        shared: Arc<Shared>,
+        queues: Queues,
+        last_event: u64,
+    ) -> Self {
+        let (waiting, woken) = (Waiting::default(), Vec::new());
+        Self { connection, inbox, shared, queues, waiting, woken, last_event }
+    }
+
+    /// Works until it is told to stop or nobody is left who could ask.
+    pub(crate) fn run(mut self) {
+        while let Some(intake) = self.take_in() {
+            if !intake.jobs.is_empty() {
+                self.carry_out(intake.askers, intake.jobs);
+            }
+            for message in intake.others {
+                if let Some(answer) = self.carry_out_other(message) {
+                    self.stop(answer);
+                    return;
+                }
+            }
+            self.end_waits(Instant::now());
+        }
+    }
+
+    /// What is waiting now; blocks until there is something. None when all askers are gone.
+    fn take_in(&mut self) -> Option<Intake> {
+        let mut intake = Intake::default();
+        for waiter in std::mem::take(&mut self.woken) {
+            intake.claim(waiter);
+        }
+        if intake.jobs.is_empty() {
+            match self.receive() {
+                Ok(message) => intake.take(message),
+                Err(RecvTimeoutError::Timeout) => return Some(intake),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+        while intake.jobs.len() < BATCH_COMMANDS && intake.others.is_empty() {
+            match self.inbox.try_recv() {
+                Ok(message) => intake.take(message),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+            }
+        }
+        Some(intake)
+    }
+
+    fn receive(&self) -> Result<Message, RecvTimeoutError> {
+        match self.waiting.next_deadline() {
+            None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(deadline) => {
+                let wait = deadline.saturating_duration_since(Instant::now());
+                self.inbox.recv_timeout(wait.max(Duration::from_micros(100)))
+            }
+        }
+    }
+
+    fn carry_out(&mut self, askers: Vec<Asker>, jobs: Vec<Job>) {
+        match self.transact(jobs) {
+            Ok(outcome) => {
+                self.answer(askers, outcome.answers);
+                self.publish(&outcome.writes);
+            }
+            Err(error) => {
+                tracing::error!(%error, "a batch was not written");
+                refuse(askers, &error);
+            }
+        }
+    }
+
+    /// Loads, runs, writes and commits. On an error nothing was written, unless the commit itself
+    /// failed, which the error then says.
+    fn transact(&mut self, jobs: Vec<Job>) -> Result<Outcome, EngineError> {
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| fault(&error))?;
+        let result = self.run_batch(jobs).and_then(|(outcome, last_event)| {
+            self.connection
+                .execute_batch("COMMIT")
+                .map_err(|error| commit_fault(&error))
+                .map(|()| (outcome, last_event))
+        });
+        match result {
+            Ok((outcome, last_event)) => {
+                self.last_event = last_event;
+                self.queues.committed();
+                Ok(outcome)
+            }
+            Err(error) => {
+                self.queues.rolled_back();
+                if !self.connection.is_autocommit()
+                    && let Err(error) = self.connection.execute_batch("ROLLBACK")
+                {
+                    tracing::error!(%error, "rollback failed");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn run_batch(&mut self, jobs: Vec<Job>) -> Result<(Outcome, u64), EngineError> {
+        let now = self.shared.clock.now();
+        let mut batch = Batch::new(Arc::clone(&self.shared.settings), jobs);
+        let mut needs = batch.first_needs();
+        loop {
+            load::load(&self.connection, &mut self.queues, &needs, batch.overlay())?;
+            let mut last_event = self.last_event;
+            let outcome = batch.run(now, || {
+                last_event += 1;
+                last_event
+            });
+            match outcome {
+                Ok(outcome) => {
+                    write::write(&self.connection, &mut self.queues, &outcome.writes)?;
+                    return Ok((outcome, last_event));
+                }
+                Err(lacking) => needs = lacking,
+            }
+        }
+    }
+
+    fn answer(&mut self, askers: Vec<Asker>, answers: Vec<Answer>) {
+        let mut answers = answers.into_iter();
+        for asker in askers {
+            match asker {
+                Asker::Commands { count, answer } => {
+                    let replies = answers.by_ref().take(count).map(as_reply).collect();
+                    let _ = answer.send(replies);
+                }
+                Asker::Claim(waiter) => match answers.next().map(as_tasks) {
+                    Some(Ok(tasks)) if tasks.is_empty() && waiter.until > Instant::now() => {
+                        self.waiting.park(waiter);
+                    }
+                    tasks => {
+                        let _ = waiter.answer.send(tasks.unwrap_or_else(|| Ok(Vec::new())));
+                    }
+                },
+            }
+        }
+    }
+
+    /// Tells everybody whom the commit concerns.
+    fn publish(&mut self, writes: &Writes) {
+        if !writes.events.is_empty() {
+            self.shared.events.send_replace(self.last_event);
+        }
+        if writes.moves_timers() {
+            match next_due(&self.connection) {
+                Ok(due) => {
+                    self.shared
+                        .timers
+                        .send_if_modified(|known| std::mem::replace(known, due) != due);
+                }
+                Err(error) => tracing::warn!(%error, "the next timer could not be read"),
+            }
+        }
+        self.wake_claims(writes);
+    }
+
+    /// Wakes about as many waiting claims as there is new work, never all of them.
+    fn wake_claims(&mut self, writes: &Writes) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let mut spare = 0;
+        let mut last: Option<Waiter<oneshot::Sender<Tasks>>> = None;
+        for (namespace, lane, class) in writes.became_ready() {
+            let fits = |waiter: &Waiter<_>| {
+                waiter.claim.namespace == *namespace
+                    && waiter.claim.lanes.iter().any(|share| share.lane == *lane)
+                    && waiter.claim.capabilities.covers(class)
+            };
+            if spare > 0 && last.as_ref().is_some_and(fits) {
+                spare -= 1;
+                continue;
+            }
+            while let Some(waiter) = self.waiting.wake(namespace, lane, class) {
+                // A caller that has gone away would take the work with it.
+                if !waiter.answer.is_closed() {
+                    spare = waiter.claim.max - 1;
+                    self.woken.extend(last.replace(waiter));
+                    break;
+                }
+            }
+        }
+        self.woken.extend(last);
+    }
+
+    fn end_waits(&mut self, now: Instant) {
+        while let Some(waiter) = self.waiting.expired(now) {
+            let _ = waiter.answer.send(Ok(Vec::new()));
+        }
+    }
+
+    /// Gives back the answer channel of a request to stop.
+    fn carry_out_other(&mut self, message: Message) -> Option<oneshot::Sender<()>> {
+        match message {
+            Message::Trim { trim, answer } => {
+                let trimmed = trim::trim(&mut self.connection, &trim, self.shared.clock.now());
+                let _ = answer.send(trimmed.map_err(|error| fault(&error)));
+            }
+            Message::Read(read) => read(&self.connection),
+            Message::Stop { answer } => return Some(answer),
+            Message::Apply { .. } | Message::Claim { .. } => {}
+        }
+        None
+    }
+
+    /// Ends all waits and leaves a file that needs no recovery.
+    fn stop(mut self, answer: oneshot::Sender<()>) {
+        for waiter in std::mem::take(&mut self.woken) {
+            let _ = waiter.answer.send(Ok(Vec::new()));
+        }
+        while let Some(waiter) = self.waiting.pop() {
+            let _ = waiter.answer.send(Ok(Vec::new()));
+        }
+        if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
+            tracing::warn!(%error, "checkpoint at shutdown failed; the next start replays the log");
+        }
+        self.connection.flush_prepared_statement_cache();
+        drop(self.connection);
+        let _ = answer.send(());
+    }
+}
+
+impl Intake {
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Apply { commands, answer } => {
+                self.askers.push(Asker::Commands { count: commands.len(), answer });
+                self.jobs.extend(commands.into_iter().map(Job::Command));
+            }
+            Message::Claim { claim, until, answer } => {
+                self.claim(Waiter::new(claim, until, answer));
+            }
+            other => self.others.push(other),
+        }
+    }
+
+    fn claim(&mut self, waiter: Waiter<oneshot::Sender<Tasks>>) {
+        if !waiter.answer.is_closed() {
+            self.jobs.push(Job::Claim(waiter.claim.clone()));
+            self.askers.push(Asker::Claim(waiter));
+        }
+    }
+}
+
+fn as_reply(answer: Answer) -> Result<Reply, EngineError> {
+    match answer {
+        Answer::Reply(reply) => reply.map_err(EngineError::from),
+        Answer::Tasks(_) => Err(EngineError::bug("tasks for a command")),
+    }
+}
+
+fn as_tasks(answer: Answer) -> Tasks {
+    match answer {
+        Answer::Tasks(tasks) => tasks.map_err(EngineError::from),
+        Answer::Reply(_) => Err(EngineError::bug("a reply for a claim")),
+    }
+}
+
+fn refuse(askers: Vec<Asker>, error: &EngineError) {
+    for asker in askers {
+        match asker {
+            Asker::Commands { count, answer } => {
+                let _ = answer.send(vec![Err(error.clone()); count]);
+            }
+            Asker::Claim(waiter) => {
+                let _ = waiter.answer.send(Err(error.clone()));
+            }
+        }
+    }
+}
+
+/// The earliest timer in the table.
+pub(crate) fn next_due(connection: &Connection) -> rusqlite::Result<Option<TimestampMs>> {
+    let mut statement = connection.prepare_cached(statements::next_due)?;
+    let mut rows = statement.query([])?;
+    Ok(rows.next()?.map(|row| row.get(0)).transpose()?.map(TimestampMs))
+}

@@ -1,0 +1,154 @@
+//! The small trait that every store implements, and typed calls over it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::error::{EngineError, Refusal};
+use crate::event::Envelope;
+use crate::limits;
+use crate::machine::Settings;
+use crate::operation::{Claim, Command, Operation, Reply, Submit, Submitted, Task, Trim, Trimmed};
+use crate::read::{Answer, Follow, Followed, Query, Question, Topic};
+use crate::time::TimestampMs;
+
+/// A call under way.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A store, or a server that stands before one.
+///
+/// Every command is atomic and answered on its own; a batch is not atomic. Dropping a pending call
+/// does not undo it.
+pub trait Backend: Upkeep {
+    /// Carries out commands and answers each, in the same order.
+    fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>>;
+
+    /// Tasks for a worker, looked for in all partitions. With nothing found it waits for work, up
+    /// to `wait`, and then answers with none.
+    fn claim(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Vec<Task>, EngineError>>;
+
+    fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>>;
+
+    /// What comes after a place in a topic; waits up to `wait` for the first of it.
+    fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>>;
+}
+
+/// What serves boot, health and housekeeping.
+pub trait Upkeep: Send + Sync + 'static {
+    /// Short name of the kind of store: `sqlite`, `valkey`, `postgres`.
+    fn backend_label(&self) -> &'static str;
+
+    /// Who this store is.
+    fn identity(&self) -> Identity;
+
+    fn settings(&self) -> &Settings;
+
+    fn ping(&self) -> Pending<'_, Result<(), EngineError>>;
+
+    /// The clock that decides.
+    fn server_time_ms(&self) -> Pending<'_, Result<TimestampMs, EngineError>>;
+
+    /// Removes records past their retention that no timer removes.
+    fn trim(&self, trim: Trim) -> Pending<'_, Result<Trimmed, EngineError>>;
+
+    /// Takes no more calls, lets those under way end, and makes what was acknowledged durable.
+    fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>>;
+}
+
+/// Identity of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Identity {
+    pub backend: &'static str,
+    /// Version of the server or library behind it.
+    pub version: String,
+    /// What an acknowledgement means.
+    pub durability: String,
+}
+
+/// Typed calls over [`Backend`].
+pub trait BackendExt: Backend {
+    /// Carries out one operation.
+    fn call<O: Operation>(
+        &self,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Reply, EngineError>> + Send {
+        let pending = self.apply(vec![operation.into()]);
+        async move {
+            let reply = pending.await.pop();
+            O::reply(reply.unwrap_or_else(|| Err(EngineError::bug("no reply to a command")))?)
+        }
+    }
+
+    /// Asks one question.
+    fn ask<Q: Question>(
+        &self,
+        question: Q,
+    ) -> impl Future<Output = Result<Q::Answer, EngineError>> + Send {
+        let pending = self.query(question.into());
+        async move { Q::answer(pending.await?) }
+    }
+
+    /// Submits many, each on its own, and answers in the same order.
+    fn submit_batch(
+        &self,
+        submits: Vec<Submit>,
+    ) -> impl Future<Output = Result<Vec<Result<Submitted, EngineError>>, EngineError>> + Send {
+        let pending = match submits.len() {
+            1..=limits::BATCH_ITEMS => {
+                Ok(self.apply(submits.into_iter().map(Command::from).collect()))
+            }
+            count => Err(Refusal::invalid(
+                "items",
+                format!("a batch has 1 to {} items, this one {count}", limits::BATCH_ITEMS),
+            )),
+        };
+        async move {
+            let replies = pending?.await;
+            Ok(replies.into_iter().map(|reply| Submit::reply(reply?)).collect())
+        }
+    }
+
+    /// Events after a place in the log.
+    fn events(
+        &self,
+        follow: Follow,
+        wait: Duration,
+    ) -> impl Future<Output = Result<EventsAfter, EngineError>> + Send {
+        let pending = self.follow(Topic::Events(follow), wait);
+        async move {
+            match pending.await? {
+                Followed::Events { items, cursor, gap } => Ok(EventsAfter { items, cursor, gap }),
+                other => Err(EngineError::bug(format!("events: got {other:?}"))),
+            }
+        }
+    }
+
+    /// Waits for a timer that is due before `known`.
+    fn sooner_timer(
+        &self,
+        known: Option<TimestampMs>,
+        wait: Duration,
+    ) -> impl Future<Output = Result<Option<TimestampMs>, EngineError>> + Send {
+        let pending = self.follow(Topic::Timers { known }, wait);
+        async move {
+            match pending.await? {
+                Followed::Timers { sooner } => Ok(sooner),
+                other => Err(EngineError::bug(format!("timers: got {other:?}"))),
+            }
+        }
+    }
+}
+
+impl<B: Backend + ?Sized> BackendExt for B {}
+
+/// A stretch of the event log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventsAfter {
+    pub items: Vec<Envelope>,
+    /// Where to go on, also when there are no items.
+    pub cursor: String,
+    /// Retention removed something before the first item.
+    pub gap: bool,
+}

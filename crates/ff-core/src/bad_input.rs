@@ -1,0 +1,1 @@
+//! Property tests: nothing panics on input, whatever it is.

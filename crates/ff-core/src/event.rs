@@ -1,0 +1,137 @@
+//! Events: one line of a partition's log for each transition. They are the audit trail, the feed of
+//! every subscription, and never carry payloads, results or tokens.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ExecutionId, FlowId, Kind, LaneId, Namespace, WorkerInstanceId};
+use crate::state::Outcome;
+use crate::tags::Tags;
+use crate::time::TimestampMs;
+
+/// `<partition>-<number>`, as `7-42`. Numbers rise within a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct EventId {
+    pub partition: u16,
+    pub number: u64,
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.partition, self.number)
+    }
+}
+
+macro_rules! event_kinds {
+    ($($variant:ident = $text:literal,)*) => {
+        /// What happened.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum EventKind { $(#[serde(rename = $text)] $variant,)* }
+
+        impl EventKind {
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+event_kinds! {
+    Submitted = "execution.submitted",
+    Eligible = "execution.eligible",
+    Delayed = "execution.delayed",
+    Blocked = "execution.blocked",
+    Unblocked = "execution.unblocked",
+    Claimed = "execution.claimed",
+    Progressed = "execution.progressed",
+    RetryScheduled = "execution.retry_scheduled",
+    LeaseExpired = "execution.lease_expired",
+    LeaseRevoked = "execution.lease_revoked",
+    Completed = "execution.completed",
+    Failed = "execution.failed",
+    Cancelled = "execution.cancelled",
+    Expired = "execution.expired",
+    PriorityChanged = "execution.priority_changed",
+    Replayed = "execution.replayed",
+    Tagged = "execution.tagged",
+    Deleted = "execution.deleted",
+}
+
+/// What the log keeps of one transition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Given by the store when it writes the step; 0 until then.
+    pub number: u64,
+    /// Number of the event before this one about the same subject; 0 for none. The chain leads
+    /// through an execution's history without an index.
+    pub previous: u64,
+    pub subject: ExecutionId,
+    pub namespace: Namespace,
+    pub lane: LaneId,
+    /// 1, 2, 3 … per subject, without holes.
+    pub seq: u64,
+    pub kind: EventKind,
+    pub time: TimestampMs,
+    pub attempt_index: Option<u32>,
+    pub lease_epoch: Option<u64>,
+    pub worker_instance_id: Option<WorkerInstanceId>,
+    pub outcome: Option<Outcome>,
+    pub data: EventData,
+}
+
+/// Details of one event by name.
+pub type EventData = BTreeMap<String, Detail>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Detail {
+    Text(String),
+    Number(i64),
+    Map(BTreeMap<String, String>),
+}
+
+/// An event as it is delivered: with what is known of its subject at that moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    pub event: Event,
+    /// None once the subject has been removed.
+    pub about: Option<EventAbout>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventAbout {
+    pub kind: Kind,
+    pub flow_id: Option<FlowId>,
+    pub tags: Tags,
+}
+
+impl Event {
+    pub fn id(&self) -> EventId {
+        EventId { partition: self.subject.partition(), number: self.number }
+    }
+}
+
+impl From<&str> for Detail {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<TimestampMs> for Detail {
+    fn from(at: TimestampMs) -> Self {
+        Self::Number(at.0)
+    }
+}
+
+impl From<u32> for Detail {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}

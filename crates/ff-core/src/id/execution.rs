@@ -1,0 +1,178 @@
+//! Execution ids carry their partition, so that routing needs no look-up.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
+
+use super::uuids::parse_uuid;
+use super::{FlowId, IdempotencyKey, Namespace};
+use crate::partition::{PartitionConfig, partition_of};
+
+/// `{fp:N}:<uuid>`, N being the partition.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExecutionId {
+    // The uuid comes first so that the derived order is by uuid, then partition.
+    uuid: Uuid,
+    partition: u16,
+}
+
+/// Why a text is not an execution id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ExecutionIdParseError {
+    #[error("execution id must begin with a partition tag such as {{fp:7}}:")]
+    MissingTag,
+    #[error("partition number of the execution id is not a canonical number up to 4095")]
+    InvalidPartitionIndex,
+    #[error("execution id must end in a lower-case hyphenated uuid")]
+    InvalidUuid,
+}
+
+impl ExecutionId {
+    /// Length of [`ExecutionId::to_bytes`].
+    pub const BYTES: usize = 18;
+
+    pub const fn new(partition: u16, uuid: Uuid) -> Self {
+        Self { uuid, partition }
+    }
+
+    /// An execution that stands alone: its partition is the hash of its own uuid.
+    pub fn solo(uuid: Uuid, config: &PartitionConfig) -> Self {
+        let mut buffer = Uuid::encode_buffer();
+        let text = uuid.hyphenated().encode_lower(&mut buffer);
+        Self::new(partition_of(text.as_bytes(), config.flow), uuid)
+    }
+
+    /// An execution with an idempotency key stands in the partition of its key, where its record
+    /// of repetition stands too.
+    pub fn for_key(
+        uuid: Uuid,
+        namespace: &Namespace,
+        key: &IdempotencyKey,
+        config: &PartitionConfig,
+    ) -> Self {
+        Self::new(key.partition(namespace, config), uuid)
+    }
+
+    /// An execution beside its flow.
+    pub fn for_flow(uuid: Uuid, flow: FlowId, config: &PartitionConfig) -> Self {
+        Self::new(Self::solo(flow.uuid(), config).partition, uuid)
+    }
+
+    pub const fn uuid(&self) -> Uuid {
+        self.uuid
+    }
+
+    pub const fn partition(&self) -> u16 {
+        self.partition
+    }
+
+    /// Uuid, then partition in big-endian order: sorts as the id does.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..16].copy_from_slice(self.uuid.as_bytes());
+        bytes[16..].copy_from_slice(&self.partition.to_be_bytes());
+        bytes
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
+        let (uuid, partition) = bytes.split_first_chunk::<16>()?;
+        Some(Self {
+            uuid: Uuid::from_bytes(*uuid),
+            partition: u16::from_be_bytes(partition.try_into().ok()?),
+        })
+    }
+}
+
+impl fmt::Display for ExecutionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{{fp:{}}}:{}", self.partition, self.uuid.hyphenated())
+    }
+}
+
+impl fmt::Debug for ExecutionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for ExecutionId {
+    type Err = ExecutionIdParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let body = text.strip_prefix("{fp:").ok_or(ExecutionIdParseError::MissingTag)?;
+        let (number, uuid) = body.split_once("}:").ok_or(ExecutionIdParseError::MissingTag)?;
+        let partition =
+            parse_partition(number).ok_or(ExecutionIdParseError::InvalidPartitionIndex)?;
+        let uuid = parse_uuid(uuid).map_err(|_| ExecutionIdParseError::InvalidUuid)?;
+        Ok(Self { uuid, partition })
+    }
+}
+
+fn parse_partition(number: &str) -> Option<u16> {
+    let canonical = number.bytes().all(|b| b.is_ascii_digit())
+        && (number.len() == 1 || !number.starts_with('0'));
+    let partition = number.parse().ok()?;
+    (canonical && partition < PartitionConfig::MAX).then_some(partition)
+}
+
+impl Serialize for ExecutionId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
+        } else {
+            (self.uuid, self.partition).serialize(serializer)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ExecutionId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            let text = String::deserialize(deserializer)?;
+            text.parse().map_err(serde::de::Error::custom)
+        } else {
+            let (uuid, partition) = Deserialize::deserialize(deserializer)?;
+            Ok(Self { uuid, partition })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn malformed_ids_name_what_is_wrong() {
+        use ExecutionIdParseError::{InvalidPartitionIndex, InvalidUuid, MissingTag};
+        let uuid = "0199aabb-0000-7000-8000-000000000001";
+        let cases = [
+            (uuid.to_owned(), MissingTag),
+            (String::new(), MissingTag),
+            (format!("{{b:1}}:{uuid}"), MissingTag),
+            (format!("{{fp:1}}{uuid}"), MissingTag),
+            (format!("{{fp:}}:{uuid}"), InvalidPartitionIndex),
+            (format!("{{fp:07}}:{uuid}"), InvalidPartitionIndex),
+            (format!("{{fp:+7}}:{uuid}"), InvalidPartitionIndex),
+            (format!("{{fp:4096}}:{uuid}"), InvalidPartitionIndex),
+            (format!("{{fp:99999999999}}:{uuid}"), InvalidPartitionIndex),
+            ("{fp:7}:nonsense".to_owned(), InvalidUuid),
+            (format!("{{fp:7}}:{}", uuid.to_uppercase()), InvalidUuid),
+            (format!("{{fp:7}}:{uuid} "), InvalidUuid),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(text.parse::<ExecutionId>(), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn text_and_bytes_round_trip() {
+        let text = "{fp:63}:0199aabb-0000-7000-8000-000000000001";
+        let id: ExecutionId = text.parse().unwrap();
+        assert_eq!(id.to_string(), text);
+        assert_eq!(ExecutionId::from_bytes(&id.to_bytes()), Some(id));
+        assert_eq!(ExecutionId::from_bytes(b"short"), None);
+    }
+}

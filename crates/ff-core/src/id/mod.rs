@@ -1,0 +1,20 @@
+//! Identifiers: one newtype and one text form each.
+//!
+//! Parsing a text form and printing it again gives the same text. No identifier can smuggle a
+//! brace, a space or a control character into a place where a store would read it as structure.
+
+mod execution;
+mod fence;
+mod handle;
+mod text;
+mod uuids;
+
+pub use execution::{ExecutionId, ExecutionIdParseError};
+pub(crate) use fence::fence_required;
+pub use fence::{Authority, LeaseFence};
+pub use handle::{Handle, HandleKind};
+pub use text::{
+    ContentType, IdempotencyKey, Kind, LaneId, LaneIdError, Namespace, TextError, WorkerId,
+    WorkerInstanceId,
+};
+pub use uuids::{AttemptId, FlowId, LeaseId, UuidParseError};

@@ -1,0 +1,32 @@
+//! FlowFabric's core: the vocabulary, the operations, the errors and the rules, without I/O.
+//!
+//! - [`id`], [`state`], [`policy`]: what things are called and what an execution looks like.
+//! - [`operation`]: every act on an execution as a value with a typed reply.
+//! - [`machine`]: the rules. A pure function from facts and a command to a reply and changes.
+//! - [`read`]: questions and answers, among them the flat record that users see and `explain`.
+//! - [`backend`]: the small trait that every store implements.
+//! - [`error`]: refusals, faults and bugs with stable codes.
+//!
+//! Nothing in this crate knows a clock, a random number or a runtime: time and ids are arguments.
+
+pub mod backend;
+pub mod capability;
+mod check;
+pub mod content;
+pub mod cursor;
+pub mod error;
+pub mod event;
+pub mod id;
+pub mod limits;
+pub mod machine;
+pub mod operation;
+pub mod partition;
+pub mod policy;
+pub mod read;
+pub mod rota;
+pub mod state;
+pub mod tags;
+pub mod time;
+
+#[cfg(test)]
+mod bad_input;

@@ -1,0 +1,77 @@
+//! Limits and defaults. What exceeds a limit is refused with the limit in the answer, or carried on
+//! in the next step; nothing is cut silently.
+
+/// Largest payload and largest result, decoded.
+pub const PAYLOAD_BYTES: usize = 1 << 20;
+/// Most submits in one batch.
+pub const BATCH_ITEMS: usize = 1000;
+/// Most tasks of one claim.
+pub const CLAIM_TASKS: u32 = 1000;
+/// Most bytes of payload that one claim's reply carries; a claim stops early rather than exceed it.
+pub const CLAIM_REPLY_BYTES: usize = 16 << 20;
+/// Most lanes of one claim.
+pub const CLAIM_LANES: usize = 64;
+/// Largest weight of a lane in a claim.
+pub const LANE_WEIGHT: u32 = 1000;
+/// Longest time that a claim waits.
+pub const CLAIM_WAIT_MS: u64 = 60_000;
+
+pub const NAMESPACE_BYTES: usize = 63;
+pub const LANE_BYTES: usize = 64;
+pub const KIND_BYTES: usize = 128;
+pub const WORKER_BYTES: usize = 256;
+pub const IDEMPOTENCY_KEY_BYTES: usize = 256;
+pub const CONTENT_TYPE_BYTES: usize = 256;
+pub const CREATOR_BYTES: usize = 256;
+pub const TRACE_CONTEXT_BYTES: usize = 1024;
+/// Reasons, details, comments.
+pub const REASON_BYTES: usize = 4096;
+/// Failure categories, sources.
+pub const CATEGORY_BYTES: usize = 256;
+pub const PROGRESS_MESSAGE_BYTES: usize = 1024;
+
+pub const TAGS: usize = 64;
+pub const TAG_KEY_BYTES: usize = 128;
+pub const TAG_VALUE_BYTES: usize = 1024;
+
+/// Highest priority; higher input is clamped.
+pub const PRIORITY_MAX: u16 = 9000;
+/// What one level of priority is worth in a queue's score.
+pub const PRIORITY_WEIGHT: i64 = 1_000_000_000_000;
+
+pub const LEASE_TTL_MS: u64 = 30_000;
+pub const LEASE_TTL_MIN_MS: u64 = 100;
+pub const LEASE_TTL_MAX_MS: u64 = 3_600_000;
+
+/// The last millisecond of the year 9999.
+pub const TIME_MAX_MS: i64 = 253_402_300_799_999;
+/// Ten years.
+pub const DURATION_MAX_MS: u64 = 315_360_000_000;
+/// Retries, reclaims and replays that a policy may allow.
+pub const COUNT_MAX: u32 = 1_000_000;
+
+pub const DEDUP_WINDOW_MS: u64 = 86_400_000;
+pub const DEDUP_WINDOW_MIN_MS: u64 = 1_000;
+pub const DEDUP_WINDOW_MAX_MS: u64 = 90 * 86_400_000;
+
+/// How long a terminal execution is kept when neither policy nor configuration says so.
+pub const RETENTION_MS: u64 = 86_400_000;
+/// How long events are kept.
+pub const EVENT_RETENTION_MS: u64 = 86_400_000;
+/// How many bytes of events are kept for each partition.
+pub const EVENT_RETENTION_BYTES: u64 = 4 << 20;
+
+pub const CAPABILITY_TOKENS: usize = 256;
+pub const CAPABILITY_BYTES: usize = 4096;
+
+/// Items on a page of a list: default and most.
+pub const PAGE: u32 = 50;
+pub const PAGE_MAX: u32 = 500;
+/// Records that one page of a search looks at before it stops short.
+pub const SEARCH_LOOK_AHEAD: u32 = 10_000;
+pub const CURSOR_BYTES: usize = 4096;
+
+/// Entries that one tick handles on an SQL store before the next step continues.
+pub const TICK_ENTRIES: u32 = 1000;
+/// Progress events of one execution are at least this far apart.
+pub const PROGRESS_EVENT_MS: u64 = 1_000;

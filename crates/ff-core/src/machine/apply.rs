@@ -1,0 +1,56 @@
+//! One command, one step.
+
+use super::draft::Halt;
+use super::step::Step;
+use super::{
+    Facts, Needs, cancel, complete, delay, delete, fail, hold, priority, progress, renew, replay,
+    revoke, submit, tags, tick,
+};
+use crate::operation::{Command, Reply};
+use crate::time::TimestampMs;
+
+/// Runs one command over the facts at `now`.
+pub fn apply(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Step, Needs> {
+    if let Err(refusal) = command.check() {
+        return Ok(Step::refused(refusal));
+    }
+    match decide(facts, command, now) {
+        Ok(step) => Ok(step),
+        Err(Halt::Needs(needs)) => Err(needs),
+        Err(Halt::Refused(refused)) => {
+            let (refusal, changes) = *refused;
+            Ok(Step { reply: Err(refusal), changes })
+        }
+    }
+}
+
+fn decide(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Step, Halt> {
+    Ok(match command {
+        Command::Submit(op) => submit::submit(facts, op, now)?.map(Reply::Submit),
+        Command::Renew(op) => renew::renew(facts, op, now)?.map(Reply::Renew),
+        Command::UpdateProgress(op) => progress::update(facts, op, now)?.map(Reply::UpdateProgress),
+        Command::Complete(op) => complete::complete(facts, op, now)?.map(Reply::Complete),
+        Command::Fail(op) => fail::fail(facts, op, now)?.map(Reply::Fail),
+        Command::Cancel(op) => cancel::cancel(facts, op, now)?.map(Reply::Cancel),
+        Command::Delay(op) => delay::delay(facts, op, now)?.map(Reply::Delay),
+        Command::Revoke(op) => revoke::revoke(facts, op, now)?.map(Reply::Revoke),
+        Command::Hold(op) => hold::hold(facts, op, now)?.map(Reply::Hold),
+        Command::Release(op) => hold::release(facts, op, now)?.map(Reply::Release),
+        Command::ChangePriority(op) => priority::change(facts, op, now)?.map(Reply::ChangePriority),
+        Command::SetTags(op) => tags::set(facts, op, now)?.map(Reply::SetTags),
+        Command::Replay(op) => replay::replay(facts, op, now)?.map(Reply::Replay),
+        Command::Delete(op) => delete::delete(facts, op, now)?.map(Reply::Delete),
+        Command::ExpireExecution(op) => tick::expire(facts, op, now)?.map(Reply::ExpireExecution),
+        Command::PromoteDelayed(op) => tick::promote(facts, op, now)?.map(Reply::PromoteDelayed),
+        Command::MarkLeaseExpired(op) => {
+            tick::mark_lease_expired(facts, op, now)?.map(Reply::MarkLeaseExpired)
+        }
+        Command::Tick(op) => tick::tick(facts, op, now)?.map(Reply::Tick),
+    })
+}
+
+impl<R> Step<R> {
+    fn map(self, reply: impl FnOnce(R) -> Reply) -> Step {
+        Step { reply: self.reply.map(reply), changes: self.changes }
+    }
+}

@@ -1,0 +1,138 @@
+//! An execution in the making: the copy that a rule works on.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::step::{Changed, Changes};
+use super::{Facts, Needs};
+use crate::content::Content;
+use crate::error::{Code, Refusal};
+use crate::event::{Event, EventData, EventKind};
+use crate::id::ExecutionId;
+use crate::state::{Attempt, Execution};
+use crate::time::TimestampMs;
+
+/// Why a rule stops early: it lacks facts, or it refuses, perhaps with changes of its own.
+#[derive(Debug)]
+pub(super) enum Halt {
+    Needs(Needs),
+    Refused(Box<(Refusal, Changes)>),
+}
+
+impl Halt {
+    pub(super) fn refused_with(refusal: Refusal, changes: impl Into<Changes>) -> Self {
+        Self::Refused(Box::new((refusal, changes.into())))
+    }
+}
+
+impl From<Needs> for Halt {
+    fn from(needs: Needs) -> Self {
+        Self::Needs(needs)
+    }
+}
+
+impl From<Refusal> for Halt {
+    fn from(refusal: Refusal) -> Self {
+        Self::refused_with(refusal, Changes::default())
+    }
+}
+
+pub(super) struct Draft {
+    pub(super) execution: Execution,
+    pub(super) now: TimestampMs,
+    pub(super) result: Option<Content>,
+    pub(super) archived: Option<Attempt>,
+    before: Option<Arc<Execution>>,
+    payload: Option<Bytes>,
+    event: Option<Event>,
+}
+
+impl Draft {
+    /// A change of an existing execution.
+    pub(super) fn of(before: Arc<Execution>, now: TimestampMs) -> Self {
+        let execution = Execution::clone(&before);
+        Self { before: Some(before), ..Self::blank(execution, now) }
+    }
+
+    /// A new execution.
+    pub(super) fn new(execution: Execution, payload: Bytes, now: TimestampMs) -> Self {
+        Self { payload: Some(payload), ..Self::blank(execution, now) }
+    }
+
+    fn blank(execution: Execution, now: TimestampMs) -> Self {
+        let (before, payload, event, result, archived) = (None, None, None, None, None);
+        Self { execution, now, result, archived, before, payload, event }
+    }
+
+    /// Notes the one event of this step. Call it after the change, before [`Draft::finish`].
+    pub(super) fn event(&mut self, kind: EventKind) {
+        self.event_with(kind, EventData::new());
+    }
+
+    pub(super) fn event_with(&mut self, kind: EventKind, data: EventData) {
+        debug_assert!(self.event.is_none(), "one event per execution and step");
+        let execution = &mut self.execution;
+        execution.event_seq += 1;
+        let lease = execution
+            .phase
+            .lease()
+            .or_else(|| self.before.as_ref().and_then(|before| before.phase.lease()));
+        self.event = Some(Event {
+            number: 0,
+            previous: execution.last_event,
+            subject: execution.id,
+            namespace: execution.about.namespace.clone(),
+            lane: execution.about.lane.clone(),
+            seq: execution.event_seq,
+            kind,
+            time: self.now,
+            attempt_index: execution.attempt.as_ref().map(|attempt| attempt.index),
+            lease_epoch: (execution.lease_epoch > 0).then_some(execution.lease_epoch),
+            worker_instance_id: lease.map(|lease| lease.worker_instance_id.clone()),
+            outcome: execution.phase.terminal().map(|terminal| terminal.outcome),
+            data,
+        });
+        if kind != EventKind::Progressed {
+            execution.last_transition_at = self.now;
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Changed {
+        self.execution.revision += 1;
+        Changed {
+            id: self.execution.id,
+            before: self.before,
+            after: Some(Arc::new(self.execution)),
+            event: self.event,
+            payload: self.payload,
+            result: self.result,
+            archived: self.archived,
+        }
+    }
+
+    /// Finishes as the removal of the execution.
+    pub(super) fn remove(self) -> Changed {
+        Changed {
+            id: self.execution.id,
+            before: self.before,
+            after: None,
+            event: self.event,
+            payload: None,
+            result: None,
+            archived: None,
+        }
+    }
+}
+
+/// The execution, or `execution_not_found`.
+pub(super) fn existing(facts: &impl Facts, id: ExecutionId) -> Result<Arc<Execution>, Halt> {
+    match facts.execution(id)? {
+        Some(execution) => Ok(execution),
+        None => Err(not_found(id).into()),
+    }
+}
+
+fn not_found(id: ExecutionId) -> Refusal {
+    Refusal::at(Code::ExecutionNotFound, "execution_id", format!("no execution {id}"))
+}

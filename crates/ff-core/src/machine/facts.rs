@@ -1,0 +1,166 @@
+//! What a rule may ask, and how it says that it does not know yet.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::capability::Capabilities;
+use crate::id::{ExecutionId, IdempotencyKey, LaneId, Namespace};
+use crate::partition::PartitionConfig;
+use crate::policy::Retention;
+use crate::state::{Execution, Outcome};
+use crate::time::TimestampMs;
+
+/// The answer to a question: there, known to be absent, or needed.
+pub type Known<T> = Result<Option<T>, Needs>;
+
+/// What a rule may ask.
+pub trait Facts {
+    fn settings(&self) -> &Settings;
+
+    fn execution(&self, id: ExecutionId) -> Known<Arc<Execution>>;
+
+    fn payload(&self, id: ExecutionId) -> Known<Bytes>;
+
+    fn dedup(&self, key: &DedupKey) -> Known<DedupRecord>;
+
+    /// The front of the queues that `view` covers, merged in order: at least `at_least` entries, or
+    /// all there are. The store proposes; the rule confirms each one.
+    fn candidates(&self, view: &QueueView, at_least: usize) -> Result<Candidates, Needs>;
+
+    /// What is due at `now`, oldest first: at most `most`.
+    fn due(&self, partition: Option<u16>, now: TimestampMs, most: usize) -> Result<DueList, Needs>;
+
+    /// Asks for executions and payloads of many at once, so that one round loads them all.
+    fn want_tasks(&self, ids: &[ExecutionId]) -> Result<(), Needs> {
+        let mut needs = Needs::default();
+        for &id in ids {
+            needs.note(self.execution(id));
+            needs.note(self.payload(id));
+        }
+        needs.into_result()
+    }
+
+    /// Asks for many executions at once.
+    fn want_executions(&self, ids: &[ExecutionId]) -> Result<(), Needs> {
+        let mut needs = Needs::default();
+        for &id in ids {
+            needs.note(self.execution(id));
+        }
+        needs.into_result()
+    }
+}
+
+/// What a deployment sets for every rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Names the kind of store in handles.
+    pub store: &'static str,
+    pub partitions: PartitionConfig,
+    /// For policies that do not say; the last resort is [`crate::limits::RETENTION_MS`].
+    pub retention: Retention,
+}
+
+impl Settings {
+    pub fn new(store: &'static str, partitions: PartitionConfig) -> Self {
+        Self { store, partitions, retention: Retention::default() }
+    }
+
+    pub(super) fn retention_ms(&self, execution: &Execution, outcome: Outcome) -> u64 {
+        let policy = &execution.policy().retention;
+        policy.of(outcome).or(self.retention.of(outcome)).unwrap_or(crate::limits::RETENTION_MS)
+    }
+}
+
+/// Where an idempotency key is looked up.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DedupKey {
+    pub partition: u16,
+    pub namespace: Namespace,
+    pub key: IdempotencyKey,
+}
+
+/// What is remembered of a submit with a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DedupRecord {
+    pub execution_id: ExecutionId,
+    pub fingerprint: [u8; 32],
+    pub expires_at: TimestampMs,
+}
+
+/// The queues of one lane that a worker with these capabilities covers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct QueueView {
+    pub namespace: Namespace,
+    pub lane: LaneId,
+    pub capabilities: Capabilities,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Candidates {
+    pub ids: Vec<ExecutionId>,
+    /// There are no more behind these.
+    pub complete: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DueList {
+    pub ids: Vec<ExecutionId>,
+    /// There are no more behind these.
+    pub complete: bool,
+}
+
+/// A fact that a step lacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Need {
+    Execution(ExecutionId),
+    Payload(ExecutionId),
+    Dedup(DedupKey),
+    /// The front of a view, at least so many entries.
+    Queue(QueueView, usize),
+    /// What is due at an instant, at most so many.
+    Due(Option<u16>, TimestampMs, usize),
+}
+
+/// The facts that a step, or a whole batch of steps, lacked. May name one several times.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Needs(pub Vec<Need>);
+
+impl Needs {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// How many entries of each view are needed in all: claims of one batch add up.
+    pub fn queue_totals(&self) -> HashMap<&QueueView, usize> {
+        let mut totals = HashMap::new();
+        for need in &self.0 {
+            if let Need::Queue(view, count) = need {
+                *totals.entry(view).or_default() += count;
+            }
+        }
+        totals
+    }
+
+    fn note<T>(&mut self, known: Known<T>) {
+        if let Err(needs) = known {
+            self.merge(needs);
+        }
+    }
+
+    fn into_result(self) -> Result<(), Self> {
+        if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+}
+
+impl From<Need> for Needs {
+    fn from(need: Need) -> Self {
+        Self(vec![need])
+    }
+}

@@ -1,0 +1,41 @@
+//! The rules, written once.
+//!
+//! [`apply`] and [`claim`] take facts, a command and the time, and answer with a reply and the
+//! changes that make it true. They are total and pure: no I/O, no clock, no randomness. A fact that
+//! is not at hand is a *need*; the caller loads all needs and runs the step again, which costs
+//! nothing because nothing was written. Reply and changes are independent: a refusal may carry
+//! changes (an expired lease is refused *and* its expiry performed).
+//!
+//! Stores do not decide. They load what a step needs, perform its [`Changes`], and derive queue
+//! places and timers from the executions before and after.
+
+mod apply;
+mod cancel;
+mod claim;
+mod complete;
+mod delay;
+mod delete;
+mod draft;
+mod facts;
+mod fail;
+mod fence;
+mod hold;
+mod overlay;
+mod priority;
+mod progress;
+mod renew;
+mod replay;
+mod revoke;
+mod step;
+mod submit;
+mod tags;
+mod tick;
+mod transition;
+
+pub use apply::apply;
+pub use claim::claim;
+pub use facts::{
+    Candidates, DedupKey, DedupRecord, DueList, Facts, Known, Need, Needs, QueueView, Settings,
+};
+pub use overlay::Overlay;
+pub use step::{Changed, Changes, Step};

@@ -1,0 +1,232 @@
+//! Facts that were loaded, with the changes of the steps run so far laid over them.
+//!
+//! A store that runs a batch keeps one overlay: each command sees the ones before it, and the
+//! difference between what was loaded and what stands at the end is what must be written.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::facts::{
+    Candidates, DedupKey, DedupRecord, DueList, Facts, Known, Need, Needs, QueueView, Settings,
+};
+use super::step::Changes;
+use crate::id::ExecutionId;
+use crate::state::{Execution, QueuePlace};
+use crate::time::TimestampMs;
+
+/// Loaded facts and what became of them.
+#[derive(Debug)]
+pub struct Overlay {
+    settings: Arc<Settings>,
+    loaded: Layer,
+    queues: HashMap<QueueView, QueueFront>,
+    due: HashMap<Option<u16>, DueFront>,
+    changed: Layer,
+    /// Executions that entered a queue, or moved in one, since they were loaded.
+    queued: Vec<ExecutionId>,
+}
+
+#[derive(Debug, Default)]
+struct Layer {
+    executions: HashMap<ExecutionId, Option<Arc<Execution>>>,
+    payloads: HashMap<ExecutionId, Option<Bytes>>,
+    dedups: HashMap<DedupKey, Option<DedupRecord>>,
+}
+
+/// The front of the queues of a view as the store has it: score and id, in order.
+#[derive(Debug, Clone, Default)]
+struct QueueFront {
+    entries: Vec<(i64, ExecutionId)>,
+    complete: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct DueFront {
+    ids: Vec<ExecutionId>,
+    complete: bool,
+}
+
+impl Overlay {
+    pub fn new(settings: Arc<Settings>) -> Self {
+        Self {
+            settings,
+            loaded: Layer::default(),
+            queues: HashMap::new(),
+            due: HashMap::new(),
+            changed: Layer::default(),
+            queued: Vec::new(),
+        }
+    }
+
+    pub fn supply_execution(&mut self, id: ExecutionId, execution: Option<Arc<Execution>>) {
+        self.loaded.executions.insert(id, execution);
+    }
+
+    pub fn supply_payload(&mut self, id: ExecutionId, payload: Option<Bytes>) {
+        self.loaded.payloads.insert(id, payload);
+    }
+
+    pub fn supply_dedup(&mut self, key: DedupKey, record: Option<DedupRecord>) {
+        self.loaded.dedups.insert(key, record);
+    }
+
+    /// The front of a view's queues as stored; `complete` when nothing stands behind it.
+    pub fn supply_queue(
+        &mut self,
+        view: QueueView,
+        entries: Vec<(i64, ExecutionId)>,
+        complete: bool,
+    ) {
+        self.queues.insert(view, QueueFront { entries, complete });
+    }
+
+    pub fn supply_due(&mut self, partition: Option<u16>, ids: Vec<ExecutionId>, complete: bool) {
+        self.due.insert(partition, DueFront { ids, complete });
+    }
+
+    pub fn knows_execution(&self, id: ExecutionId) -> bool {
+        self.loaded.executions.contains_key(&id)
+    }
+
+    pub fn knows_payload(&self, id: ExecutionId) -> bool {
+        self.loaded.payloads.contains_key(&id)
+    }
+
+    /// What was loaded of an execution, before any step of this batch.
+    pub fn loaded_execution(&self, id: ExecutionId) -> Option<&Arc<Execution>> {
+        self.loaded.executions.get(&id).and_then(Option::as_ref)
+    }
+
+    /// How an execution stands after the steps so far, if one of them touched it.
+    pub fn changed_executions(
+        &self,
+    ) -> impl Iterator<Item = (ExecutionId, Option<&Arc<Execution>>)> {
+        self.changed.executions.iter().map(|(id, execution)| (*id, execution.as_ref()))
+    }
+
+    /// Takes over the changes of a step.
+    pub fn absorb(&mut self, changes: &Changes) {
+        for changed in &changes.executions {
+            if changed.after.as_ref().is_some_and(|after| after.queue_place().is_some()) {
+                self.queued.push(changed.id);
+            }
+            self.changed.executions.insert(changed.id, changed.after.clone());
+            if changed.after.is_none() {
+                self.changed.payloads.insert(changed.id, None);
+            } else if let Some(payload) = &changed.payload {
+                self.changed.payloads.insert(changed.id, Some(payload.clone()));
+            }
+        }
+        if let Some((key, record)) = &changes.dedup {
+            self.changed.dedups.insert(key.clone(), Some(record.clone()));
+        }
+    }
+
+    /// Forgets all steps and keeps what was loaded: the batch is run again.
+    pub fn rewind(&mut self) {
+        self.changed = Layer::default();
+        self.queued.clear();
+    }
+
+    /// Whether the stored entry still stands where the store has it.
+    fn stands(&self, (score, id): (i64, ExecutionId)) -> bool {
+        match self.changed.executions.get(&id) {
+            None => true,
+            Some(execution) => {
+                execution.as_ref().and_then(|e| e.queue_place()).map(|p| p.score) == Some(score)
+            }
+        }
+    }
+
+    /// Entries of this view that the steps so far have added, in order.
+    fn added(&self, view: &QueueView) -> Vec<(i64, ExecutionId)> {
+        let mut seen = HashSet::new();
+        let mut added: Vec<_> = self
+            .queued
+            .iter()
+            .filter_map(|id| {
+                let execution = self.changed.executions.get(id)?.as_ref()?;
+                let place = execution.queue_place().filter(|place| sees(view, place))?;
+                seen.insert(*id).then_some((place.score, *id))
+            })
+            .collect();
+        added.sort_unstable();
+        added
+    }
+}
+
+fn sees(view: &QueueView, place: &QueuePlace<'_>) -> bool {
+    *place.namespace == view.namespace
+        && *place.lane == view.lane
+        && view.capabilities.covers(place.class)
+}
+
+impl Facts for Overlay {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn execution(&self, id: ExecutionId) -> Known<Arc<Execution>> {
+        let layers = [&self.changed, &self.loaded];
+        layers
+            .iter()
+            .find_map(|layer| layer.executions.get(&id))
+            .cloned()
+            .ok_or_else(|| Need::Execution(id).into())
+    }
+
+    fn payload(&self, id: ExecutionId) -> Known<Bytes> {
+        let layers = [&self.changed, &self.loaded];
+        layers
+            .iter()
+            .find_map(|layer| layer.payloads.get(&id))
+            .cloned()
+            .ok_or_else(|| Need::Payload(id).into())
+    }
+
+    fn dedup(&self, key: &DedupKey) -> Known<DedupRecord> {
+        let layers = [&self.changed, &self.loaded];
+        layers
+            .iter()
+            .find_map(|layer| layer.dedups.get(key))
+            .cloned()
+            .ok_or_else(|| Need::Dedup(key.clone()).into())
+    }
+
+    fn candidates(&self, view: &QueueView, at_least: usize) -> Result<Candidates, Needs> {
+        let Some(front) = self.queues.get(view) else {
+            return Err(Need::Queue(view.clone(), at_least).into());
+        };
+        let stored: Vec<_> = front.entries.iter().copied().filter(|e| self.stands(*e)).collect();
+        let mut added = self.added(view);
+        added.retain(|entry| stored.binary_search(entry).is_err());
+        if !front.complete {
+            // Behind the loaded front the store may hold entries that come before added ones.
+            let last = front.entries.last().copied();
+            added.retain(|entry| last.is_some_and(|last| *entry < last));
+        }
+        let mut entries = stored;
+        entries.extend(added);
+        entries.sort_unstable();
+        if entries.len() < at_least && !front.complete {
+            let missing = at_least - entries.len();
+            return Err(Need::Queue(view.clone(), front.entries.len() + missing).into());
+        }
+        Ok(Candidates {
+            ids: entries.into_iter().map(|(_, id)| id).collect(),
+            complete: front.complete,
+        })
+    }
+
+    fn due(&self, partition: Option<u16>, now: TimestampMs, most: usize) -> Result<DueList, Needs> {
+        let Some(front) = self.due.get(&partition) else {
+            return Err(Need::Due(partition, now, most).into());
+        };
+        let mut ids = front.ids.clone();
+        let complete = front.complete && ids.len() <= most;
+        ids.truncate(most);
+        Ok(DueList { ids, complete })
+    }
+}

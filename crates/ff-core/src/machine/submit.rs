@@ -1,0 +1,160 @@
+//! The rule of submit.
+
+use std::sync::Arc;
+
+use super::draft::{Draft, Halt};
+use super::facts::{DedupKey, DedupRecord, Facts, Settings};
+use super::step::{Changes, Step};
+use crate::error::{Code, Refusal};
+use crate::event::{EventId, EventKind};
+use crate::limits::PRIORITY_MAX;
+use crate::operation::{Submit, Submitted, fingerprint};
+use crate::state::{About, Causes, Counts, Delay, DelayReason, Execution, Next, Phase, Runnable};
+use crate::time::TimestampMs;
+
+pub(super) fn submit(
+    facts: &impl Facts,
+    op: &Submit,
+    now: TimestampMs,
+) -> Result<Step<Submitted>, Halt> {
+    check_partition(op, facts.settings())?;
+    let key = op.idempotency_key.as_ref().map(|key| DedupKey {
+        partition: op.execution_id.partition(),
+        namespace: op.namespace.clone(),
+        key: key.clone(),
+    });
+    if let Some(duplicate) = known_key(facts, op, key.as_ref(), now)? {
+        return Ok(Step::unchanged(duplicate));
+    }
+    if let Some(duplicate) = known_id(facts, op)? {
+        return Ok(Step::unchanged(duplicate));
+    }
+    Ok(create(op, key, now))
+}
+
+/// The id must stand where its key's record stands, and in a partition that exists.
+fn check_partition(op: &Submit, settings: &Settings) -> Result<(), Refusal> {
+    let partition = op.execution_id.partition();
+    if partition >= settings.partitions.flow {
+        return Err(Refusal::invalid(
+            "execution_id",
+            format!("partition {partition} does not exist, there are {}", settings.partitions.flow),
+        ));
+    }
+    if let Some(key) = &op.idempotency_key {
+        let expected = key.partition(&op.namespace, &settings.partitions);
+        if partition != expected {
+            return Err(Refusal::invalid(
+                "execution_id",
+                format!("with this idempotency key the id must be in partition {expected}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn known_key(
+    facts: &impl Facts,
+    op: &Submit,
+    key: Option<&DedupKey>,
+    now: TimestampMs,
+) -> Result<Option<Submitted>, Halt> {
+    let Some(key) = key else { return Ok(None) };
+    match facts.dedup(key)? {
+        Some(record) if record.expires_at > now => {
+            if record.fingerprint != op.fingerprint() {
+                return Err(mismatch("the idempotency key").into());
+            }
+            let execution = facts.execution(record.execution_id)?;
+            Ok(Some(Submitted::Duplicate {
+                execution_id: record.execution_id,
+                public_state: execution.map(|execution| execution.public_state()),
+            }))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn known_id(facts: &impl Facts, op: &Submit) -> Result<Option<Submitted>, Halt> {
+    let Some(execution) = facts.execution(op.execution_id)? else { return Ok(None) };
+    let payload = facts.payload(op.execution_id)?.unwrap_or_default();
+    let about = &execution.about;
+    let first = fingerprint(&about.lane, &about.kind, &about.content_type, &payload, &about.policy);
+    if about.namespace != op.namespace || first != op.fingerprint() {
+        return Err(mismatch("the execution id").into());
+    }
+    Ok(Some(Submitted::Duplicate {
+        execution_id: op.execution_id,
+        public_state: Some(execution.public_state()),
+    }))
+}
+
+fn mismatch(what: &str) -> Refusal {
+    Refusal::new(
+        Code::IdempotencyMismatch,
+        format!("{what} was used before with other content; use a new one for new work"),
+    )
+}
+
+fn create(op: &Submit, key: Option<DedupKey>, now: TimestampMs) -> Step<Submitted> {
+    let mut draft = Draft::new(execution(op, now), op.payload.bytes.clone(), now);
+    draft.event(EventKind::Submitted);
+    let reply = Submitted::Created {
+        execution_id: op.execution_id,
+        public_state: draft.execution.public_state(),
+        priority: draft.execution.priority,
+        event_id: EventId { partition: op.execution_id.partition(), number: 0 },
+    };
+    let dedup = key.map(|key| {
+        let record = DedupRecord {
+            execution_id: op.execution_id,
+            fingerprint: op.fingerprint(),
+            expires_at: now.after(op.policy.dedup_window_ms),
+        };
+        (key, record)
+    });
+    Step::done(reply, Changes { executions: vec![draft.finish()], dedup })
+}
+
+fn execution(op: &Submit, now: TimestampMs) -> Execution {
+    let about = About {
+        namespace: op.namespace.clone(),
+        lane: op.lane.clone(),
+        kind: op.kind.clone(),
+        content_type: op.payload.content_type.clone(),
+        creator_identity: op.creator_identity.clone(),
+        created_at: now,
+        execution_deadline_at: op.execution_deadline_at,
+        trace_context: op.trace_context.clone(),
+        policy: op.policy.clone(),
+    };
+    let delay = op.delay_until.filter(|until| *until > now);
+    let causes = Causes {
+        hold: op.held.then(String::new),
+        delay: delay.map(|until| Delay { until, reason: DelayReason::Requested }),
+    };
+    Execution {
+        id: op.execution_id,
+        revision: 0,
+        event_seq: 0,
+        last_event: 0,
+        priority: clamp_priority(op.priority),
+        tags: op.tags.clone(),
+        deadline_at: Execution::deadline_from(&about, now),
+        about: Arc::new(about),
+        lease_epoch: 0,
+        counts: Counts::default(),
+        started_at: None,
+        attempt: None,
+        failure: None,
+        progress: None,
+        last_end: None,
+        last_loss: None,
+        last_transition_at: now,
+        phase: Phase::Runnable(Runnable { causes, next: Next::First, since: now }),
+    }
+}
+
+pub(super) fn clamp_priority(priority: i64) -> u16 {
+    u16::try_from(priority.clamp(0, PRIORITY_MAX.into())).unwrap_or(PRIORITY_MAX)
+}

@@ -1,0 +1,135 @@
+//! Claim: work for a worker, each task under a lease of its own.
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use crate::capability::Capabilities;
+use crate::check::check_range;
+use crate::error::Refusal;
+use crate::id::{
+    AttemptId, ContentType, ExecutionId, Handle, Kind, LaneId, LeaseFence, LeaseId, Namespace,
+    WorkerId, WorkerInstanceId,
+};
+use crate::limits;
+use crate::state::AttemptType;
+use crate::tags::Tags;
+use crate::time::TimestampMs;
+
+/// Up to `max` tasks for one worker instance. It looks over all partitions, so it is not a
+/// [`super::Command`] but a method of its own on the backend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    pub namespace: Namespace,
+    pub worker_id: WorkerId,
+    pub worker_instance_id: WorkerInstanceId,
+    pub lanes: Vec<LaneShare>,
+    pub order: LaneOrder,
+    /// What this worker can do; decides what it gets.
+    pub capabilities: Capabilities,
+    pub max: u32,
+    pub lease_ttl_ms: u64,
+    /// The ids of the leases count up from here.
+    pub seed: Uuid,
+}
+
+/// A lane of a claim, and what the rota owes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneShare {
+    pub lane: LaneId,
+    pub weight: u32,
+    /// Left over from the claims before (see [`crate::rota::Rota`]); 0 to begin with.
+    pub credit: i64,
+}
+
+/// How several lanes share a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LaneOrder {
+    /// Smooth weighted round robin.
+    #[default]
+    Weighted,
+    /// The first lane that has work.
+    Ordered,
+}
+
+/// One claimed execution with all that its handler needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    pub execution_id: ExecutionId,
+    pub namespace: Namespace,
+    pub lane: LaneId,
+    pub kind: Kind,
+    pub priority: u16,
+    pub payload: Bytes,
+    pub content_type: ContentType,
+    pub tags: Tags,
+    pub attempt_index: u32,
+    pub attempt_id: AttemptId,
+    pub attempt_type: AttemptType,
+    pub lease_id: LeaseId,
+    pub lease_epoch: u64,
+    pub expires_at: TimestampMs,
+    pub ttl_ms: u64,
+    pub handle: Handle,
+    pub retry_count: u32,
+    pub reclaim_count: u32,
+    pub previous_failure: Option<PreviousFailure>,
+    pub deadline_at: Option<TimestampMs>,
+    pub attempt_deadline_at: Option<TimestampMs>,
+    pub created_at: TimestampMs,
+    pub trace_context: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreviousFailure {
+    pub reason: String,
+    pub category: String,
+}
+
+impl Task {
+    pub fn fence(&self) -> LeaseFence {
+        LeaseFence {
+            lease_id: self.lease_id,
+            lease_epoch: self.lease_epoch,
+            attempt_id: self.attempt_id,
+        }
+    }
+}
+
+impl LaneShare {
+    pub fn new(lane: LaneId) -> Self {
+        Self { lane, weight: 1, credit: 0 }
+    }
+}
+
+impl Claim {
+    pub const NAME: &'static str = "claim_executions";
+
+    pub fn check(&self) -> Result<(), Refusal> {
+        check_range("max", self.max.into(), 1, limits::CLAIM_TASKS.into())?;
+        check_lease_ttl(self.lease_ttl_ms)?;
+        check_lanes(&self.lanes)
+    }
+}
+
+pub(super) fn check_lease_ttl(ttl_ms: u64) -> Result<(), Refusal> {
+    check_range("lease_ttl_ms", ttl_ms, limits::LEASE_TTL_MIN_MS, limits::LEASE_TTL_MAX_MS)
+}
+
+pub(super) fn check_lanes(lanes: &[LaneShare]) -> Result<(), Refusal> {
+    if lanes.is_empty() {
+        return Err(Refusal::invalid("lanes", "at least one lane is required"));
+    }
+    if lanes.len() > limits::CLAIM_LANES {
+        return Err(Refusal::invalid("lanes", format!("at most {} lanes", limits::CLAIM_LANES)));
+    }
+    let mut names: Vec<_> = lanes.iter().map(|share| &share.lane).collect();
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(Refusal::invalid("lanes", "a lane is named twice"));
+    }
+    for share in lanes {
+        check_range("weight", share.weight.into(), 1, limits::LANE_WEIGHT.into())?;
+        check_range("credit", share.credit.unsigned_abs(), 0, 1 << 40)?;
+    }
+    Ok(())
+}

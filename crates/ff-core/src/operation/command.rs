@@ -1,0 +1,114 @@
+//! The table of operations: one line each.
+
+use super::{
+    Cancel, Cancelled, ChangePriority, Complete, Completed, Delay, Delayed, Delete, Deleted,
+    ExpireExecution, Fail, Failed, Fired, Hold, MarkLeaseExpired, PriorityChanged, Progressed,
+    PromoteDelayed, Release, Renew, Renewed, Replay, Replayed, Revoke, Revoked, SetTags, Settled,
+    Submit, Submitted, TagsSet, Tick, Ticked, UpdateProgress,
+};
+use crate::error::{EngineError, Refusal};
+use crate::id::ExecutionId;
+
+/// An act on one partition, with its name and its reply.
+pub trait Operation: Into<Command> + Send {
+    type Reply: Send;
+
+    /// The name in metrics, traces and, on Valkey, of the function.
+    const NAME: &'static str;
+
+    /// Refuses malformed input before anything is read.
+    fn check(&self) -> Result<(), Refusal>;
+
+    /// The execution it acts on, where it is one.
+    fn execution_id(&self) -> Option<ExecutionId>;
+
+    /// Picks the reply of this operation out of the common one.
+    fn reply(reply: Reply) -> Result<Self::Reply, EngineError>;
+}
+
+/// Checks and target of one operation; the rest of [`Operation`] comes from the table.
+pub(super) trait Shape {
+    fn check_shape(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn target(&self) -> Option<ExecutionId>;
+}
+
+macro_rules! operations {
+    ($($operation:ident => $reply:ident, $name:literal;)*) => {
+        /// Any operation.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Command { $($operation($operation),)* }
+
+        /// Any reply.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Reply { $($operation($reply),)* }
+
+        impl Command {
+            /// Name of every operation.
+            pub const NAMES: &[&str] = &[$($name,)*];
+
+            pub const fn name(&self) -> &'static str {
+                match self { $(Self::$operation(_) => $name,)* }
+            }
+
+            pub fn check(&self) -> Result<(), Refusal> {
+                match self { $(Self::$operation(operation) => operation.check_shape(),)* }
+            }
+
+            pub fn execution_id(&self) -> Option<ExecutionId> {
+                match self { $(Self::$operation(operation) => operation.target(),)* }
+            }
+        }
+
+        $(
+            impl From<$operation> for Command {
+                fn from(operation: $operation) -> Self {
+                    Self::$operation(operation)
+                }
+            }
+
+            impl Operation for $operation {
+                type Reply = $reply;
+                const NAME: &'static str = $name;
+
+                fn check(&self) -> Result<(), Refusal> {
+                    self.check_shape()
+                }
+
+                fn execution_id(&self) -> Option<ExecutionId> {
+                    self.target()
+                }
+
+                fn reply(reply: Reply) -> Result<$reply, EngineError> {
+                    match reply {
+                        Reply::$operation(reply) => Ok(reply),
+                        other => Err(EngineError::bug(format!("{}: got {other:?}", $name))),
+                    }
+                }
+            }
+        )*
+    };
+}
+
+operations! {
+    Submit => Submitted, "submit_execution";
+    Renew => Renewed, "renew_lease";
+    UpdateProgress => Progressed, "update_progress";
+    Complete => Completed, "complete_execution";
+    Fail => Failed, "fail_execution";
+    Cancel => Cancelled, "cancel_execution";
+    Delay => Delayed, "delay_execution";
+    Revoke => Revoked, "revoke_lease";
+    Hold => Settled, "hold_execution";
+    Release => Settled, "release_execution";
+    ChangePriority => PriorityChanged, "change_priority";
+    SetTags => TagsSet, "set_execution_tags";
+    Replay => Replayed, "replay_execution";
+    Delete => Deleted, "delete_execution";
+    ExpireExecution => Fired, "expire_execution";
+    PromoteDelayed => Fired, "promote_delayed";
+    MarkLeaseExpired => Fired, "mark_lease_expired_if_due";
+    Tick => Ticked, "tick";
+}

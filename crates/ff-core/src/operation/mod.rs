@@ -1,0 +1,39 @@
+//! Operations are values: the struct that names the act is its argument, and each has one reply
+//! type. An operation is one atomic step in one partition.
+
+mod cancel;
+mod claim;
+mod command;
+mod complete;
+mod delay;
+mod delete;
+mod fail;
+mod hold;
+mod priority;
+mod progress;
+mod renew;
+mod replay;
+mod revoke;
+mod submit;
+mod tags;
+mod tick;
+mod trim;
+
+pub use cancel::{Cancel, Cancelled};
+pub use claim::{Claim, LaneOrder, LaneShare, PreviousFailure, Task};
+pub use command::{Command, Operation, Reply};
+pub use complete::{ClaimNext, Complete, Completed};
+pub use delay::{Delay, DelayUntil, Delayed};
+pub use delete::{Delete, Deleted};
+pub use fail::{Fail, Failed};
+pub use hold::{Hold, Release, Settled};
+pub use priority::{ChangePriority, PriorityChanged};
+pub use progress::{Progressed, UpdateProgress};
+pub use renew::{Renew, Renewed};
+pub use replay::{Replay, Replayed};
+pub use revoke::{Revoke, Revoked};
+pub(crate) use submit::fingerprint;
+pub use submit::{Submit, Submitted};
+pub use tags::{SetTags, TagsSet};
+pub use tick::{ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed, Tick, Ticked};
+pub use trim::{Trim, Trimmed};

@@ -1,0 +1,23 @@
+//! Replay: an operator gives a terminal execution another generation.
+
+use super::command::Shape;
+use crate::id::ExecutionId;
+use crate::state::PublicState;
+
+/// Old attempts and their results are kept; counts of retries and reclaims begin anew.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    pub execution_id: ExecutionId,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replayed {
+    pub replay_count: u32,
+    pub public_state: PublicState,
+}
+
+impl Shape for Replay {
+    fn target(&self) -> Option<ExecutionId> {
+        Some(self.execution_id)
+    }
+}

@@ -1,0 +1,32 @@
+//! Tags written to an existing execution.
+
+use super::command::Shape;
+use crate::error::Refusal;
+use crate::id::ExecutionId;
+use crate::tags::Tags;
+
+/// Puts tags over the ones that are there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetTags {
+    pub execution_id: ExecutionId,
+    pub tags: Tags,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TagsSet {
+    /// Tags afterwards.
+    pub count: usize,
+}
+
+impl Shape for SetTags {
+    fn check_shape(&self) -> Result<(), Refusal> {
+        if self.tags.is_empty() {
+            return Err(Refusal::invalid("tags", "no tag is given"));
+        }
+        self.tags.check_owned_keys()
+    }
+
+    fn target(&self) -> Option<ExecutionId> {
+        Some(self.execution_id)
+    }
+}

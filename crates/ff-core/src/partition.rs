@@ -1,0 +1,78 @@
+//! Partitions: what one atomic step may touch.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Refusal};
+
+/// How many partitions each family has. Fixed at the first boot of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionConfig {
+    /// Executions and flows, `{fp:N}`.
+    pub flow: u16,
+    /// Budgets, `{b:M}`.
+    pub budget: u16,
+    /// Quota policies, `{q:K}`.
+    pub quota: u16,
+}
+
+impl Default for PartitionConfig {
+    fn default() -> Self {
+        Self { flow: 64, budget: 16, quota: 16 }
+    }
+}
+
+impl PartitionConfig {
+    pub const MAX: u16 = 4096;
+
+    /// Refuses a count of zero or beyond [`PartitionConfig::MAX`], naming the field.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let fields = [
+            ("num_flow_partitions", self.flow),
+            ("num_budget_partitions", self.budget),
+            ("num_quota_partitions", self.quota),
+        ];
+        for (field, count) in fields {
+            if !(1..=Self::MAX).contains(&count) {
+                return Err(Refusal::at(
+                    Code::InvalidInput,
+                    field,
+                    format!("{field} is {count}, allowed is 1 to {}", Self::MAX),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// CRC16-XMODEM of `bytes` modulo `count`: the hash that Valkey's cluster uses for its slots too.
+pub fn partition_of(bytes: &[u8], count: u16) -> u16 {
+    crc16(bytes) % count.max(1)
+}
+
+fn crc16(bytes: &[u8]) -> u16 {
+    let shift = |crc: u16| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+    bytes
+        .iter()
+        .fold(0, |crc, &byte| (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| shift(crc)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hash_is_crc16_xmodem() {
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        assert_eq!(crc16(b""), 0);
+    }
+
+    #[test]
+    fn counts_are_bounded() {
+        assert!(PartitionConfig::default().check().is_ok());
+        for bad in [0, 4097] {
+            let config = PartitionConfig { budget: bad, ..PartitionConfig::default() };
+            let refusal = config.check().unwrap_err();
+            assert!(refusal.detail.contains("num_budget_partitions"), "{refusal}");
+        }
+    }
+}

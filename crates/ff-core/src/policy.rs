@@ -1,0 +1,152 @@
+//! Execution policy: what a submit may ask for beyond the work itself.
+//!
+//! The JSON form is read strictly: an unknown field or a malformed document is
+//! `invalid_policy_json`, a number outside its range is `invalid_input`. Absent fields take their
+//! default, whether or not a policy is given.
+
+mod backoff;
+mod json;
+
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Serialize};
+
+use crate::capability::Capabilities;
+use crate::check::{check_bytes, check_range};
+use crate::error::Refusal;
+use crate::limits::{self, COUNT_MAX, DURATION_MAX_MS};
+use crate::state::Outcome;
+
+pub use backoff::{Backoff, BackoffCurve};
+
+/// All that a policy says, defaults filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    pub retry: RetryPolicy,
+    pub timeout: TimeoutPolicy,
+    /// How often an operator may replay the execution.
+    pub max_replay_count: u32,
+    pub required_capabilities: Capabilities,
+    /// How long a repeated idempotency key finds the first submit.
+    pub dedup_window_ms: u64,
+    pub retention: Retention,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryPolicy {
+    /// Failures that are tried again; 0 for none.
+    pub max_retries: u32,
+    pub backoff: Backoff,
+    /// Empty: every category whose class is retryable. Else only these.
+    pub retryable_categories: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeoutPolicy {
+    /// Time under lease of one attempt.
+    pub attempt_timeout_ms: Option<u64>,
+    /// Time from submit or replay until the execution expires.
+    pub execution_deadline_ms: Option<u64>,
+    /// Lost leases that are taken up again.
+    pub max_reclaim_count: u32,
+}
+
+/// How long a terminal execution is kept, by outcome; absent: as the store is configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Retention {
+    pub success_ms: Option<u64>,
+    pub failed_ms: Option<u64>,
+    pub cancelled_ms: Option<u64>,
+    pub expired_ms: Option<u64>,
+    pub skipped_ms: Option<u64>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            retry: RetryPolicy {
+                max_retries: 3,
+                backoff: Backoff::default(),
+                retryable_categories: Vec::new(),
+            },
+            timeout: TimeoutPolicy {
+                attempt_timeout_ms: None,
+                execution_deadline_ms: None,
+                max_reclaim_count: 100,
+            },
+            max_replay_count: 10,
+            required_capabilities: Capabilities::default(),
+            dedup_window_ms: limits::DEDUP_WINDOW_MS,
+            retention: Retention::default(),
+        }
+    }
+}
+
+impl Policy {
+    /// The default policy, shared by everything that asks for nothing else.
+    pub fn shared_default() -> Arc<Self> {
+        static DEFAULT: LazyLock<Arc<Policy>> = LazyLock::new(Arc::default);
+        Arc::clone(&DEFAULT)
+    }
+
+    /// Refuses a number or text outside its limits. Every submit passes here, wherever its policy
+    /// was made.
+    pub fn check(&self) -> Result<(), Refusal> {
+        check_range("max_retries", self.retry.max_retries.into(), 0, COUNT_MAX.into())?;
+        check_range(
+            "max_reclaim_count",
+            self.timeout.max_reclaim_count.into(),
+            0,
+            COUNT_MAX.into(),
+        )?;
+        check_range("max_replay_count", self.max_replay_count.into(), 0, COUNT_MAX.into())?;
+        self.retry.backoff.check()?;
+        let categories = &self.retry.retryable_categories;
+        check_range("retryable_categories", categories.len() as u64, 0, limits::TAGS as u64)?;
+        for category in categories {
+            check_bytes("retryable_categories", category, limits::CATEGORY_BYTES)?;
+        }
+        let timeout = &self.timeout;
+        check_range(
+            "attempt_timeout_ms",
+            timeout.attempt_timeout_ms.unwrap_or(1),
+            1,
+            DURATION_MAX_MS,
+        )?;
+        check_range(
+            "execution_deadline_ms",
+            timeout.execution_deadline_ms.unwrap_or(0),
+            0,
+            DURATION_MAX_MS,
+        )?;
+        let window = (limits::DEDUP_WINDOW_MIN_MS, limits::DEDUP_WINDOW_MAX_MS);
+        check_range("dedup_window_ms", self.dedup_window_ms, window.0, window.1)?;
+        self.retention.check()
+    }
+}
+
+impl Retention {
+    fn check(&self) -> Result<(), Refusal> {
+        let fields = [
+            ("retention.success_ms", self.success_ms),
+            ("retention.failed_ms", self.failed_ms),
+            ("retention.cancelled_ms", self.cancelled_ms),
+            ("retention.expired_ms", self.expired_ms),
+            ("retention.skipped_ms", self.skipped_ms),
+        ];
+        for (field, value) in fields {
+            check_range(field, value.unwrap_or(0), 0, DURATION_MAX_MS)?;
+        }
+        Ok(())
+    }
+
+    pub fn of(&self, outcome: Outcome) -> Option<u64> {
+        match outcome {
+            Outcome::Success => self.success_ms,
+            Outcome::Failed => self.failed_ms,
+            Outcome::Cancelled => self.cancelled_ms,
+            Outcome::Expired => self.expired_ms,
+            Outcome::Skipped => self.skipped_ms,
+        }
+    }
+}

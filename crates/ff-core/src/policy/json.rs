@@ -1,0 +1,331 @@
+//! The JSON form of a policy.
+
+use serde::Deserialize;
+use serde_json::{Map, Number, Value, json};
+
+use super::{Backoff, BackoffCurve, Policy, Retention, RetryPolicy, TimeoutPolicy};
+use crate::capability::Capabilities;
+use crate::error::{Code, Refusal};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PolicyJson {
+    retry_policy: Option<RetryJson>,
+    timeout_policy: Option<TimeoutJson>,
+    max_replay_count: Option<Number>,
+    routing_requirements: Option<RoutingJson>,
+    dedup_window_ms: Option<Number>,
+    retention: Option<RetentionJson>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RetryJson {
+    max_retries: Option<Number>,
+    backoff: Option<BackoffJson>,
+    retryable_categories: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+enum BackoffJson {
+    Fixed {
+        delay_ms: Number,
+        jitter: Option<bool>,
+    },
+    Exponential {
+        initial_delay_ms: Option<Number>,
+        max_delay_ms: Option<Number>,
+        multiplier: Option<Number>,
+        jitter: Option<bool>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TimeoutJson {
+    attempt_timeout_ms: Option<Number>,
+    execution_deadline_ms: Option<Number>,
+    max_reclaim_count: Option<Number>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RoutingJson {
+    required_capabilities: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RetentionJson {
+    success_ms: Option<Number>,
+    failed_ms: Option<Number>,
+    cancelled_ms: Option<Number>,
+    expired_ms: Option<Number>,
+    skipped_ms: Option<Number>,
+}
+
+impl Policy {
+    /// Reads the JSON form.
+    pub fn from_json(text: &str) -> Result<Self, Refusal> {
+        let json: PolicyJson = serde_json::from_str(text).map_err(|error| {
+            Refusal::at(
+                Code::InvalidPolicyJson,
+                "policy",
+                format!("policy does not parse: {error}"),
+            )
+        })?;
+        let default = Self::default();
+        let policy = Self {
+            retry: match json.retry_policy {
+                Some(retry) => retry.read(&default.retry)?,
+                None => default.retry,
+            },
+            timeout: json
+                .timeout_policy
+                .map_or(Ok(default.timeout), |t| t.read(default.timeout))?,
+            max_replay_count: count(json.max_replay_count, default.max_replay_count)?,
+            required_capabilities: capabilities(json.routing_requirements)?,
+            dedup_window_ms: whole(json.dedup_window_ms)?.unwrap_or(default.dedup_window_ms),
+            retention: json.retention.map_or(Ok(default.retention), RetentionJson::read)?,
+        };
+        policy.check()?;
+        Ok(policy)
+    }
+
+    /// The whole policy, defaults included.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "retry_policy": {
+                "max_retries": self.retry.max_retries,
+                "backoff": self.retry.backoff.to_json(),
+                "retryable_categories": self.retry.retryable_categories,
+            },
+            "timeout_policy": {
+                "attempt_timeout_ms": self.timeout.attempt_timeout_ms,
+                "execution_deadline_ms": self.timeout.execution_deadline_ms,
+                "max_reclaim_count": self.timeout.max_reclaim_count,
+            },
+            "max_replay_count": self.max_replay_count,
+            "routing_requirements": { "required_capabilities": self.required_capabilities },
+            "dedup_window_ms": self.dedup_window_ms,
+            "retention": {
+                "success_ms": self.retention.success_ms,
+                "failed_ms": self.retention.failed_ms,
+                "cancelled_ms": self.retention.cancelled_ms,
+                "expired_ms": self.retention.expired_ms,
+                "skipped_ms": self.retention.skipped_ms,
+            },
+        })
+    }
+
+    /// What the policy says beyond the defaults, keys sorted: two policies that mean the same have
+    /// the same normal form, also when a later version knows more fields.
+    pub fn normal_form(&self) -> String {
+        match difference(self.to_json(), &Self::default().to_json()) {
+            Some(value) => value.to_string(),
+            None => String::new(),
+        }
+    }
+}
+
+impl Backoff {
+    fn to_json(self) -> Value {
+        let mut json = match self.curve {
+            BackoffCurve::Fixed { delay_ms } => json!({ "type": "fixed", "delay_ms": delay_ms }),
+            BackoffCurve::Exponential {
+                initial_delay_ms,
+                max_delay_ms,
+                multiplier_thousandths,
+            } => json!({
+                "type": "exponential",
+                "initial_delay_ms": initial_delay_ms,
+                "max_delay_ms": max_delay_ms,
+                "multiplier": f64::from(multiplier_thousandths) / 1000.0,
+            }),
+        };
+        json["jitter"] = self.jitter.into();
+        json
+    }
+}
+
+/// The members of `value` that differ from `default`; none when all are equal.
+fn difference(value: Value, default: &Value) -> Option<Value> {
+    match (value, default) {
+        (value, default) if value == *default => None,
+        (Value::Object(members), Value::Object(defaults)) => {
+            let differing: Map<String, Value> = members
+                .into_iter()
+                .filter_map(|(key, member)| {
+                    let default = defaults.get(&key).unwrap_or(&Value::Null);
+                    difference(member, default).map(|member| (key, member))
+                })
+                .collect();
+            Some(Value::Object(differing))
+        }
+        (value, _) => Some(value),
+    }
+}
+
+impl RetryJson {
+    fn read(self, default: &RetryPolicy) -> Result<RetryPolicy, Refusal> {
+        Ok(RetryPolicy {
+            max_retries: count(self.max_retries, default.max_retries)?,
+            backoff: self.backoff.map_or(Ok(default.backoff), BackoffJson::read)?,
+            retryable_categories: self.retryable_categories.unwrap_or_default(),
+        })
+    }
+}
+
+impl BackoffJson {
+    fn read(self) -> Result<Backoff, Refusal> {
+        let (curve, jitter) = match self {
+            Self::Fixed { delay_ms, jitter } => {
+                let delay_ms = whole(Some(delay_ms))?.unwrap_or(0);
+                (BackoffCurve::Fixed { delay_ms }, jitter)
+            }
+            Self::Exponential { initial_delay_ms, max_delay_ms, multiplier, jitter } => {
+                let curve = BackoffCurve::Exponential {
+                    initial_delay_ms: whole(initial_delay_ms)?.unwrap_or(1_000),
+                    max_delay_ms: whole(max_delay_ms)?.unwrap_or(60_000),
+                    multiplier_thousandths: multiplier.map_or(Ok(2_000), |m| thousandths(&m))?,
+                };
+                (curve, jitter)
+            }
+        };
+        Ok(Backoff { curve, jitter: jitter.unwrap_or(false) })
+    }
+}
+
+impl TimeoutJson {
+    fn read(self, default: TimeoutPolicy) -> Result<TimeoutPolicy, Refusal> {
+        Ok(TimeoutPolicy {
+            attempt_timeout_ms: whole(self.attempt_timeout_ms)?,
+            execution_deadline_ms: whole(self.execution_deadline_ms)?,
+            max_reclaim_count: count(self.max_reclaim_count, default.max_reclaim_count)?,
+        })
+    }
+}
+
+impl RetentionJson {
+    fn read(self) -> Result<Retention, Refusal> {
+        Ok(Retention {
+            success_ms: whole(self.success_ms)?,
+            failed_ms: whole(self.failed_ms)?,
+            cancelled_ms: whole(self.cancelled_ms)?,
+            expired_ms: whole(self.expired_ms)?,
+            skipped_ms: whole(self.skipped_ms)?,
+        })
+    }
+}
+
+fn capabilities(json: Option<RoutingJson>) -> Result<Capabilities, Refusal> {
+    let invalid = |detail| Refusal::at(Code::InvalidCapabilities, "required_capabilities", detail);
+    match json.and_then(|routing| routing.required_capabilities) {
+        None | Some(Value::Null) => Ok(Capabilities::default()),
+        Some(Value::Array(tokens)) => {
+            let tokens: Option<Vec<&str>> = tokens.iter().map(Value::as_str).collect();
+            Capabilities::new(tokens.ok_or_else(|| invalid("non_string_token"))?)
+        }
+        Some(_) => Err(invalid("required:not_array")),
+    }
+}
+
+fn thousandths(multiplier: &Number) -> Result<u32, Refusal> {
+    let value = multiplier.as_f64().unwrap_or(f64::NAN);
+    if (1.0..=1000.0).contains(&value) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the range was checked"
+        )]
+        Ok((value * 1000.0).round() as u32)
+    } else {
+        Err(Refusal::invalid("policy", "multiplier must be from 1 to 1000"))
+    }
+}
+
+fn count(number: Option<Number>, default: u32) -> Result<u32, Refusal> {
+    // What does not fit is beyond every limit and is refused by the check that follows.
+    Ok(whole(number)?.map_or(default, |value| u32::try_from(value).unwrap_or(u32::MAX)))
+}
+
+/// A whole number, however the JSON writes it; its range is checked with the whole policy.
+fn whole(number: Option<Number>) -> Result<Option<u64>, Refusal> {
+    let Some(number) = number else { return Ok(None) };
+    match number.as_u64() {
+        Some(value) => Ok(Some(value)),
+        None => Err(Refusal::invalid("policy", format!("{number} is not a whole number from 0"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_fields_take_the_default() {
+        assert_eq!(Policy::from_json("{}"), Ok(Policy::default()));
+        let policy = Policy::from_json(r#"{"retry_policy":{"max_retries":7}}"#).unwrap();
+        assert_eq!(policy.retry.max_retries, 7);
+        assert_eq!(policy.retry.backoff, Backoff::default());
+    }
+
+    #[test]
+    fn the_json_form_reads_back() {
+        let text = r#"{"retry_policy":{"max_retries":1,"backoff":{"type":"fixed","delay_ms":5,
+            "jitter":true},"retryable_categories":["a"]},"timeout_policy":{"attempt_timeout_ms":9,
+            "execution_deadline_ms":10,"max_reclaim_count":0},"max_replay_count":2,
+            "routing_requirements":{"required_capabilities":["b","a"]},"dedup_window_ms":1000,
+            "retention":{"success_ms":0,"failed_ms":1}}"#;
+        let policy = Policy::from_json(text).unwrap();
+        assert_eq!(Policy::from_json(&policy.to_json().to_string()), Ok(policy));
+    }
+
+    #[test]
+    fn normal_form_knows_only_what_differs() {
+        let form = |text: &str| Policy::from_json(text).unwrap().normal_form();
+        assert_eq!(form("{}"), "");
+        assert_eq!(form(r#"{"max_replay_count":10,"retry_policy":{"max_retries":3}}"#), "");
+        assert_eq!(
+            form(r#"{"retry_policy":{"max_retries":4}}"#),
+            r#"{"retry_policy":{"max_retries":4}}"#
+        );
+    }
+
+    #[test]
+    fn malformed_documents_are_refused() {
+        let code = |text: &str| Policy::from_json(text).unwrap_err().code;
+        for text in [
+            "",
+            "[]",
+            "{",
+            r#"{"unknown":1}"#,
+            r#"{"retry_policy":{"max_retires":1}}"#,
+            r#"{"retry_policy":{"max_retries":"3"}}"#,
+            r#"{"retry_policy":{"backoff":{"type":"linear"}}}"#,
+            r#"{"retry_policy":{"backoff":{"type":"fixed"}}}"#,
+        ] {
+            assert_eq!(code(text), Code::InvalidPolicyJson, "{text}");
+        }
+        for text in [
+            r#"{"max_replay_count":-1}"#,
+            r#"{"max_replay_count":1000001}"#,
+            r#"{"max_replay_count":1.5}"#,
+            r#"{"max_replay_count":1e300}"#,
+            r#"{"dedup_window_ms":999}"#,
+            r#"{"timeout_policy":{"attempt_timeout_ms":0}}"#,
+            r#"{"timeout_policy":{"execution_deadline_ms":315360000001}}"#,
+            r#"{"retry_policy":{"backoff":{"type":"exponential","multiplier":0.5}}}"#,
+        ] {
+            assert_eq!(code(text), Code::InvalidInput, "{text}");
+        }
+        for text in [
+            r#"{"routing_requirements":{"required_capabilities":"gpu"}}"#,
+            r#"{"routing_requirements":{"required_capabilities":[1]}}"#,
+            r#"{"routing_requirements":{"required_capabilities":[""]}}"#,
+        ] {
+            assert_eq!(code(text), Code::InvalidCapabilities, "{text}");
+        }
+    }
+}

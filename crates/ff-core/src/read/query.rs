@@ -1,0 +1,161 @@
+//! The table of questions: one line each.
+
+use bytes::Bytes;
+
+use super::{Audited, Explanation, Page, Record, Search};
+use crate::content::Content;
+use crate::error::EngineError;
+use crate::event::Envelope;
+use crate::id::{ContentType, ExecutionId, Kind};
+use crate::state::{Attempt, StateVector};
+use crate::tags::Tags;
+use crate::time::TimestampMs;
+
+/// A question with a typed answer.
+pub trait Question: Into<Query> + Send {
+    type Answer: Send;
+
+    const NAME: &'static str;
+
+    /// Picks the answer to this question out of the common one.
+    fn answer(answer: Answer) -> Result<Self::Answer, EngineError>;
+}
+
+/// The whole record of an execution; none if there is no such.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Describe {
+    pub execution_id: ExecutionId,
+}
+
+/// Only the state vector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadState {
+    pub execution_id: ExecutionId,
+}
+
+/// The result of the last success, or of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadResult {
+    pub execution_id: ExecutionId,
+    pub attempt_index: Option<u32>,
+}
+
+/// Payload, kind and tags.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadContext {
+    pub execution_id: ExecutionId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    pub payload: Bytes,
+    pub content_type: ContentType,
+    pub kind: Kind,
+    pub tags: Tags,
+}
+
+/// Attempts in the order of their index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListAttempts {
+    pub execution_id: ExecutionId,
+    /// The page begins behind this index.
+    pub after: Option<u32>,
+    pub limit: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Attempts {
+    pub items: Vec<Attempt>,
+    /// Index to go on after; none at the end.
+    pub next: Option<u32>,
+}
+
+/// Events of one execution that are still kept, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListEvents {
+    pub execution_id: ExecutionId,
+    /// The page begins behind this seq; 0 for the beginning.
+    pub after_seq: u64,
+    pub limit: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Events {
+    pub items: Vec<Envelope>,
+    /// Seq to go on after; none at the end.
+    pub next: Option<u64>,
+    /// Retention has removed events between `after_seq` and the first item.
+    pub gap: bool,
+}
+
+/// Why an execution is where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explain {
+    pub execution_id: ExecutionId,
+}
+
+/// When time has something to do next: one cheap look over all partitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dues {
+    /// Partition (none: the whole store) and its earliest due time. Partitions without are absent.
+    pub items: Vec<(Option<u16>, TimestampMs)>,
+    pub now: TimestampMs,
+}
+
+/// Compares every record with the indexes that must list it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit;
+
+macro_rules! questions {
+    ($($question:ident => $answer:ty, $name:literal;)*) => {
+        /// Any question.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Query { $($question($question),)* }
+
+        /// Any answer.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Answer { $($question($answer),)* }
+
+        impl Query {
+            pub const fn name(&self) -> &'static str {
+                match self { $(Self::$question(_) => $name,)* }
+            }
+        }
+
+        $(
+            impl From<$question> for Query {
+                fn from(question: $question) -> Self {
+                    Self::$question(question)
+                }
+            }
+
+            impl Question for $question {
+                type Answer = $answer;
+                const NAME: &'static str = $name;
+
+                fn answer(answer: Answer) -> Result<$answer, EngineError> {
+                    match answer {
+                        Answer::$question(answer) => Ok(answer),
+                        other => Err(EngineError::bug(format!("{}: got {other:?}", $name))),
+                    }
+                }
+            }
+        )*
+    };
+}
+
+questions! {
+    Describe => Option<Box<Record>>, "describe_execution";
+    ReadState => Option<StateVector>, "read_execution_state";
+    ReadResult => Content, "get_execution_result";
+    ReadContext => Option<Context>, "read_execution_context";
+    ListAttempts => Attempts, "list_attempts";
+    ListEvents => Events, "list_events";
+    Search => Page, "search_executions";
+    Explain => Option<Explanation>, "explain";
+    Due => Dues, "due";
+    Audit => Audited, "audit";
+}

@@ -1,0 +1,116 @@
+//! Subscriptions: events of all partitions, resumable from a cursor.
+
+use crate::event::{Envelope, EventKind};
+use crate::id::{Kind, LaneId, Namespace};
+use crate::state::Outcome;
+use crate::time::TimestampMs;
+
+/// Something that can be followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Topic {
+    Events(Follow),
+    /// A timer that is due sooner than the one known.
+    Timers {
+        known: Option<TimestampMs>,
+    },
+}
+
+/// What following brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Followed {
+    Events {
+        items: Vec<Envelope>,
+        /// Where to go on, also when there are no items.
+        cursor: String,
+        /// Retention has removed events between the old cursor and the first item.
+        gap: bool,
+    },
+    Timers {
+        /// None: the wait was over first.
+        sooner: Option<TimestampMs>,
+    },
+}
+
+/// Events after a place in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follow {
+    pub filter: EventFilter,
+    pub from: From,
+    pub limit: u32,
+}
+
+/// Where to begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum From {
+    Now,
+    /// The oldest kept.
+    Start,
+    Cursor(String),
+}
+
+/// Which events; an empty list asks for nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventFilter {
+    pub kinds_of_event: Vec<EventKind>,
+    pub namespace: Option<Namespace>,
+    pub lanes: Vec<LaneId>,
+    pub kinds: Vec<Kind>,
+    pub tags: Vec<(String, String)>,
+    pub outcomes: Vec<Outcome>,
+}
+
+/// The named sets of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subscription {
+    Completions,
+    Lifecycle,
+    LeaseHistory,
+}
+
+impl Subscription {
+    pub fn kinds_of_event(self) -> Vec<EventKind> {
+        use EventKind::{
+            Cancelled, Claimed, Completed, Delayed, Expired, Failed, LeaseExpired, LeaseRevoked,
+            Replayed, RetryScheduled,
+        };
+        match self {
+            Self::Completions => vec![Completed, Failed, Cancelled, Expired],
+            Self::Lifecycle => EventKind::ALL.to_vec(),
+            Self::LeaseHistory => vec![
+                Claimed,
+                Delayed,
+                RetryScheduled,
+                LeaseExpired,
+                LeaseRevoked,
+                Replayed,
+                Completed,
+                Failed,
+                Cancelled,
+                Expired,
+            ],
+        }
+    }
+}
+
+impl EventFilter {
+    pub fn matches(&self, envelope: &Envelope) -> bool {
+        let Envelope { event, about } = envelope;
+        let listed = |wanted: &[_], value| wanted.is_empty() || wanted.contains(value);
+        let has_tag = |(key, value): &(String, String)| {
+            about.as_ref().and_then(|about| about.tags.get(key)) == Some(value)
+        };
+        listed(&self.kinds_of_event, &event.kind)
+            && self.namespace.as_ref().is_none_or(|namespace| *namespace == event.namespace)
+            && (self.lanes.is_empty() || self.lanes.contains(&event.lane))
+            && (self.kinds.is_empty()
+                || about.as_ref().is_some_and(|about| self.kinds.contains(&about.kind)))
+            && self.tags.iter().all(has_tag)
+            && (self.outcomes.is_empty()
+                || event.outcome.is_some_and(|outcome| self.outcomes.contains(&outcome)))
+    }
+
+    /// What a cursor of this filter is bound to.
+    pub fn scope(&self) -> String {
+        format!("events {self:?}")
+    }
+}

@@ -1,0 +1,142 @@
+//! The aggregate: all that the rules need to know of one execution.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Attempt, Failure, LostBy, Phase, PublicState};
+use crate::id::{ContentType, ExecutionId, Kind, LaneId, LeaseFence, Namespace};
+use crate::policy::Policy;
+use crate::tags::Tags;
+use crate::time::TimestampMs;
+
+/// One execution. Payload, results and earlier attempts are kept beside it, since most operations
+/// do not need them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Execution {
+    pub id: ExecutionId,
+    /// Counts every write, renewals included: what a conditional write compares.
+    pub revision: u64,
+    /// Counts the events about this execution: the newest one bears this number.
+    pub event_seq: u64,
+    /// Number of the newest event in its partition's log.
+    pub last_event: u64,
+    pub about: Arc<About>,
+    pub priority: u16,
+    pub tags: Tags,
+    pub deadline_at: Option<TimestampMs>,
+    /// Epoch of the newest lease; 0 before the first. Never decreases.
+    pub lease_epoch: u64,
+    pub counts: Counts,
+    /// First claim.
+    pub started_at: Option<TimestampMs>,
+    pub attempt: Option<Attempt>,
+    /// The last failure of this generation.
+    pub failure: Option<Failure>,
+    pub progress: Option<Progress>,
+    /// Memory that answers a repeated lease-ending operation.
+    pub last_end: Option<LastEnd>,
+    /// Memory of a lost lease, until the next claim.
+    pub last_loss: Option<LeaseLoss>,
+    pub last_transition_at: TimestampMs,
+    pub phase: Phase,
+}
+
+/// What was said at submit and does not change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    pub namespace: Namespace,
+    pub lane: LaneId,
+    pub kind: Kind,
+    pub content_type: ContentType,
+    pub creator_identity: String,
+    pub created_at: TimestampMs,
+    /// A deadline given as a point in time.
+    pub execution_deadline_at: Option<TimestampMs>,
+    pub trace_context: Option<String>,
+    pub policy: Arc<Policy>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    pub attempts: u32,
+    pub retries: u32,
+    pub reclaims: u32,
+    pub replays: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    pub pct: u8,
+    pub message: String,
+    /// When progress last made an event.
+    pub event_at: TimestampMs,
+}
+
+/// The last lease-ending operation of a worker: its fence, and the reply to give again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastEnd {
+    pub fence: LeaseFence,
+    pub reply: LeaseEndReply,
+}
+
+/// Which operation ended a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseEnd {
+    Complete,
+    Fail,
+    Cancel,
+    Delay,
+}
+
+/// What that operation answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LeaseEndReply {
+    Completed,
+    RetryScheduled { delay_until: TimestampMs, retry_count: u32 },
+    TerminalFailed,
+    Cancelled { from: PublicState },
+    Delayed { delay_until: TimestampMs, public_state: PublicState },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseLoss {
+    pub fence: LeaseFence,
+    pub by: LostBy,
+}
+
+impl LeaseEndReply {
+    pub const fn operation(self) -> LeaseEnd {
+        match self {
+            Self::Completed => LeaseEnd::Complete,
+            Self::RetryScheduled { .. } | Self::TerminalFailed => LeaseEnd::Fail,
+            Self::Cancelled { .. } => LeaseEnd::Cancel,
+            Self::Delayed { .. } => LeaseEnd::Delay,
+        }
+    }
+}
+
+impl Execution {
+    pub fn policy(&self) -> &Policy {
+        &self.about.policy
+    }
+
+    pub fn is_terminal(&self) -> bool {
+        matches!(self.phase, Phase::Terminal(_))
+    }
+
+    /// Fence of the live lease.
+    pub fn live_fence(&self) -> Option<LeaseFence> {
+        let lease = self.phase.lease()?;
+        Some(lease.fence(self.lease_epoch, self.attempt.as_ref()?.id))
+    }
+
+    /// The deadline that counts from `start`: the earlier of the relative and the absolute one.
+    pub(crate) fn deadline_from(about: &About, start: TimestampMs) -> Option<TimestampMs> {
+        let relative = about.policy.timeout.execution_deadline_ms.map(|ms| start.after(ms));
+        match (relative, about.execution_deadline_at) {
+            (Some(relative), Some(absolute)) => Some(relative.min(absolute)),
+            (relative, absolute) => relative.or(absolute),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Where a store must list an execution. Queue place and timer are functions of the state, so a
+//! store writes them by comparing before and after, and no rule can forget one.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Execution, Phase};
+use crate::capability::Capabilities;
+use crate::id::{LaneId, Namespace};
+use crate::limits::PRIORITY_WEIGHT;
+use crate::time::TimestampMs;
+
+/// A place in a lane's queue: lowest score first, ties by the uuid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuePlace<'a> {
+    pub namespace: &'a Namespace,
+    pub lane: &'a LaneId,
+    /// Executions of one lane that require the same capabilities share a queue.
+    pub class: &'a Capabilities,
+    pub score: i64,
+}
+
+/// The next thing that time alone does to an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Due {
+    pub at: TimestampMs,
+    pub kind: DueKind,
+}
+
+/// In the order in which they are carried out when due at the same instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DueKind {
+    ExecutionDeadline,
+    AttemptTimeout,
+    LeaseExpiry,
+    DelayedPromoter,
+    RetentionTrimmer,
+}
+
+impl DueKind {
+    pub const ALL: [Self; 5] = [
+        Self::ExecutionDeadline,
+        Self::AttemptTimeout,
+        Self::LeaseExpiry,
+        Self::DelayedPromoter,
+        Self::RetentionTrimmer,
+    ];
+
+    /// The scanner under whose name it counts.
+    pub const fn scanner(self) -> &'static str {
+        match self {
+            Self::ExecutionDeadline => "execution_deadline",
+            Self::AttemptTimeout => "attempt_timeout",
+            Self::LeaseExpiry => "lease_expiry",
+            Self::DelayedPromoter => "delayed_promoter",
+            Self::RetentionTrimmer => "retention_trimmer",
+        }
+    }
+}
+
+impl Execution {
+    /// Its place in the queue; only an eligible execution has one.
+    pub fn queue_place(&self) -> Option<QueuePlace<'_>> {
+        match &self.phase {
+            Phase::Runnable(runnable) if runnable.causes.is_empty() => Some(QueuePlace {
+                namespace: &self.about.namespace,
+                lane: &self.about.lane,
+                class: &self.about.policy.required_capabilities,
+                score: self.score(),
+            }),
+            _ => None,
+        }
+    }
+
+    fn score(&self) -> i64 {
+        self.about.created_at.0 - i64::from(self.priority) * PRIORITY_WEIGHT
+    }
+
+    /// What time will do to it next, if nothing else happens first.
+    pub fn due(&self) -> Option<Due> {
+        let at = |kind| move |at| Due { at, kind };
+        let deadline = self.deadline_at.map(at(DueKind::ExecutionDeadline));
+        match &self.phase {
+            Phase::Runnable(runnable) => {
+                // A held execution stays where it is; its delay is looked at when it is released.
+                let delay = runnable.causes.delay.filter(|_| runnable.causes.hold.is_none());
+                earliest([deadline, delay.map(|d| d.until).map(at(DueKind::DelayedPromoter))])
+            }
+            Phase::Active(lease) => earliest([
+                deadline,
+                lease.attempt_deadline_at.map(at(DueKind::AttemptTimeout)),
+                Some(lease.expires_at).map(at(DueKind::LeaseExpiry)),
+            ]),
+            Phase::Terminal(terminal) => {
+                Some(terminal.kept_until).map(at(DueKind::RetentionTrimmer))
+            }
+        }
+    }
+}
+
+fn earliest<const N: usize>(candidates: [Option<Due>; N]) -> Option<Due> {
+    candidates.into_iter().flatten().min()
+}

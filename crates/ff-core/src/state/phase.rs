@@ -1,0 +1,159 @@
+//! The phases of an execution.
+
+use serde::{Deserialize, Serialize};
+
+use super::{CancelSource, PublicState};
+use crate::id::{AttemptId, LeaseFence, LeaseId, WorkerId, WorkerInstanceId};
+use crate::time::TimestampMs;
+
+/// Where an execution stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    Runnable(Runnable),
+    Active(Lease),
+    Terminal(Terminal),
+}
+
+/// Nobody owns it: it waits for a worker or for a cause to go away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runnable {
+    pub causes: Causes,
+    pub next: Next,
+    /// When it entered this phase, or its causes last changed.
+    pub since: TimestampMs,
+}
+
+/// Why a runnable execution may not be claimed; none: it is eligible. Causes stand side by side
+/// and are told in the order of these fields.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Causes {
+    /// An operator's hold, with its detail.
+    pub hold: Option<String>,
+    pub delay: Option<Delay>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delay {
+    pub until: TimestampMs,
+    pub reason: DelayReason,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DelayReason {
+    /// Asked for at submit or by the worker.
+    Requested,
+    RetryBackoff,
+}
+
+/// What the next claim opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Next {
+    First,
+    Retry,
+    Replay,
+    /// A new attempt after a lost lease.
+    Reclaim(LostBy),
+    /// The same attempt goes on.
+    Resume,
+}
+
+/// How a lease was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LostBy {
+    /// It ran out.
+    Time,
+    /// It was taken away.
+    Revocation,
+}
+
+/// The right of one worker instance to run the current attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    pub id: LeaseId,
+    pub worker_id: WorkerId,
+    pub worker_instance_id: WorkerInstanceId,
+    pub acquired_at: TimestampMs,
+    pub renewed_at: TimestampMs,
+    pub expires_at: TimestampMs,
+    pub ttl_ms: u64,
+    /// When the attempt has used up its time under lease.
+    pub attempt_deadline_at: Option<TimestampMs>,
+}
+
+/// The one outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terminal {
+    pub outcome: Outcome,
+    pub at: TimestampMs,
+    /// Present when the outcome is `cancelled`.
+    pub cancellation: Option<Cancellation>,
+    /// When the execution is removed.
+    pub kept_until: TimestampMs,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancellation {
+    pub reason: String,
+    pub source: CancelSource,
+    /// Public state before the cancel.
+    pub from: PublicState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Success,
+    Failed,
+    Cancelled,
+    Expired,
+    Skipped,
+}
+
+impl Outcome {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+impl Phase {
+    pub fn eligible(next: Next, since: TimestampMs) -> Self {
+        Self::Runnable(Runnable { causes: Causes::default(), next, since })
+    }
+
+    pub fn lease(&self) -> Option<&Lease> {
+        match self {
+            Self::Active(lease) => Some(lease),
+            _ => None,
+        }
+    }
+
+    pub fn terminal(&self) -> Option<&Terminal> {
+        match self {
+            Self::Terminal(terminal) => Some(terminal),
+            _ => None,
+        }
+    }
+}
+
+impl Causes {
+    pub fn is_empty(&self) -> bool {
+        self.hold.is_none() && self.delay.is_none()
+    }
+}
+
+impl Lease {
+    pub fn fence(&self, epoch: u64, attempt_id: AttemptId) -> LeaseFence {
+        LeaseFence { lease_id: self.id, lease_epoch: epoch, attempt_id }
+    }
+
+    /// Over from this instant on, whether or not somebody has noticed.
+    pub fn is_over(&self, now: TimestampMs) -> bool {
+        now >= self.expires_at
+    }
+}

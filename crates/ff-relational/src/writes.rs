@@ -1,0 +1,143 @@
+//! What a batch leaves to be written: the net difference, row by row.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ff_core::capability::Capabilities;
+use ff_core::content::Content;
+use ff_core::event::Event;
+use ff_core::id::{ExecutionId, LaneId, Namespace};
+use ff_core::machine::{Changed, Changes, DedupKey, DedupRecord};
+use ff_core::state::{Attempt, Execution, QueuePlace};
+use ff_core::time::TimestampMs;
+
+/// Rows to write. Executions come in the order of their id, so that b-tree pages are met once.
+#[derive(Debug, Default)]
+pub struct Writes {
+    pub executions: Vec<ExecutionWrite>,
+    pub dedups: Vec<(DedupKey, DedupRecord)>,
+    pub events: Vec<Event>,
+    by_id: HashMap<ExecutionId, usize>,
+}
+
+/// One execution: how it was stored, how it must be stored, and the rows beside it.
+#[derive(Debug)]
+pub struct ExecutionWrite {
+    pub id: ExecutionId,
+    /// None: there is no row.
+    pub before: Option<Arc<Execution>>,
+    /// None: there must be no row.
+    pub after: Option<Arc<Execution>>,
+    /// Payload, results and attempts that are stored must go before the new ones are written.
+    pub purge: bool,
+    pub payload: Option<Bytes>,
+    /// Result of the attempt of this index.
+    pub results: Vec<(u32, Content)>,
+    pub attempts: Vec<Attempt>,
+}
+
+/// A row of an index that goes, and one that comes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct IndexChange<T> {
+    pub out: Option<T>,
+    pub into: Option<T>,
+}
+
+impl Writes {
+    /// Adds the changes of one step to those of the steps before.
+    pub(crate) fn take(&mut self, changes: Changes) {
+        for changed in changes.executions {
+            self.take_execution(changed);
+        }
+        self.dedups.extend(changes.dedup);
+    }
+
+    fn take_execution(&mut self, changed: Changed) {
+        self.events.extend(changed.event);
+        let index = *self.by_id.entry(changed.id).or_insert_with(|| {
+            self.executions.push(ExecutionWrite::stored(changed.id, changed.before));
+            self.executions.len() - 1
+        });
+        let Some(write) = self.executions.get_mut(index) else { return };
+        if changed.after.is_none() {
+            write.clear();
+        }
+        if let (Some(result), Some(after)) = (changed.result, &changed.after) {
+            let attempt = after.attempt.as_ref().map_or(0, |attempt| attempt.index);
+            write.results.push((attempt, result));
+        }
+        write.after = changed.after;
+        write.payload = changed.payload.or(write.payload.take());
+        write.attempts.extend(changed.archived);
+    }
+
+    /// Drops what came and went within the batch, and sorts.
+    pub(crate) fn settle(&mut self) {
+        self.executions.retain(|write| write.before.is_some() || write.after.is_some());
+        self.executions.sort_unstable_by_key(|write| write.id);
+        self.by_id.clear();
+    }
+
+    /// Queues that have an entry they did not have, one item for each entry.
+    pub fn became_ready(&self) -> impl Iterator<Item = (&Namespace, &LaneId, &Capabilities)> {
+        self.executions.iter().filter_map(|write| {
+            let was = write.before.as_ref().and_then(|before| before.queue_place());
+            let place = write.after.as_ref().and_then(|after| after.queue_place())?;
+            was.is_none().then_some((place.namespace, place.lane, place.class))
+        })
+    }
+
+    /// Whether the earliest timer may be another than before.
+    pub fn moves_timers(&self) -> bool {
+        self.executions.iter().any(|write| {
+            let change = write.timer_change();
+            change.out.is_some() || change.into.is_some()
+        })
+    }
+}
+
+impl ExecutionWrite {
+    fn stored(id: ExecutionId, before: Option<Arc<Execution>>) -> Self {
+        Self {
+            id,
+            before,
+            after: None,
+            purge: false,
+            payload: None,
+            results: Vec::new(),
+            attempts: Vec::new(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.purge = self.before.is_some();
+        self.payload = None;
+        self.results.clear();
+        self.attempts.clear();
+    }
+
+    pub fn queue_change(&self) -> IndexChange<QueuePlace<'_>> {
+        IndexChange::between(
+            self.before.as_ref().and_then(|before| before.queue_place()),
+            self.after.as_ref().and_then(|after| after.queue_place()),
+        )
+    }
+
+    pub fn timer_change(&self) -> IndexChange<TimestampMs> {
+        IndexChange::between(
+            self.before.as_ref().and_then(|before| before.due()).map(|due| due.at),
+            self.after.as_ref().and_then(|after| after.due()).map(|due| due.at),
+        )
+    }
+}
+
+impl<T: PartialEq> IndexChange<T> {
+    fn between(before: Option<T>, after: Option<T>) -> Self {
+        if before == after {
+            Self { out: None, into: None }
+        } else {
+            Self { out: before, into: after }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Random operations on the oracle and on a store, compared.

@@ -1,0 +1,16 @@
+//! What proves FlowFabric.
+//!
+//! - [`oracle`]: the pure machine over maps in memory, as a backend: the model that stores are
+//!   compared with.
+//! - [`world`]: a backend with a clock that the test moves, and short words for common acts.
+//! - [`conformance`]: one body of tests for every backend.
+//! - [`differential`]: random operations on the oracle and on a store, every reply and the whole
+//!   state compared.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
+
+pub mod conformance;
+pub mod differential;
+pub mod oracle;
+pub mod stages;
+pub mod world;

@@ -1,0 +1,336 @@
+//! The oracle as a backend.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ff_core::backend::{Backend, Identity, Pending, Upkeep};
+use ff_core::cursor;
+use ff_core::error::{Code, EngineError, Refusal};
+use ff_core::event::{Envelope, EventAbout};
+use ff_core::id::ExecutionId;
+use ff_core::limits;
+use ff_core::machine::{Needs, Settings, Step, apply, claim};
+use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
+use ff_core::read::{
+    Answer, Attempts, Audited, Context, Dues, Events, Follow, Followed, From, ListAttempts,
+    ListEvents, Page, Query, Record, Search, SearchPosition, Topic, explain,
+};
+use ff_core::state::Execution;
+use ff_core::time::TimestampMs;
+use tokio::sync::watch;
+
+use super::State;
+
+/// The pure machine as a backend, with a clock that stands until it is moved.
+pub struct Oracle {
+    settings: Settings,
+    inner: Mutex<(State, TimestampMs)>,
+    /// Raised with every step, for those who wait.
+    steps: watch::Sender<u64>,
+}
+
+impl Oracle {
+    pub fn new(settings: Settings, now: TimestampMs) -> Self {
+        let state = State::new(settings.clone());
+        Self { settings, inner: Mutex::new((state, now)), steps: watch::Sender::new(0) }
+    }
+
+    pub fn advance(&self, ms: i64) {
+        self.lock().1.0 += ms;
+        self.steps.send_modify(|steps| *steps += 1);
+    }
+
+    /// A copy of everything.
+    pub fn snapshot(&self) -> State {
+        self.lock().0.clone()
+    }
+
+    pub fn now(&self) -> TimestampMs {
+        self.lock().1
+    }
+
+    pub fn apply_now(&self, command: &Command) -> Result<Reply, Refusal> {
+        self.step(|state, now| {
+            let mut step = apply(state, command, now)?;
+            step.number(|_| next(state));
+            Ok(step)
+        })
+    }
+
+    pub fn claim_now(&self, op: &Claim) -> Result<Vec<Task>, Refusal> {
+        self.step(|state, now| {
+            let mut step = claim(state, op, now)?;
+            step.changes.number(|_| next(state));
+            Ok(step)
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (State, TimestampMs)> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn step<R>(
+        &self,
+        run: impl FnOnce(&mut State, TimestampMs) -> Result<Step<R>, Needs>,
+    ) -> Result<R, Refusal> {
+        let mut inner = self.lock();
+        let now = inner.1;
+        let step = run(&mut inner.0, now)
+            .map_err(|needs| Refusal::new(Code::Internal, format!("the oracle lacks {needs:?}")))?;
+        inner.0.perform(&step.changes);
+        drop(inner);
+        self.steps.send_modify(|steps| *steps += 1);
+        step.reply
+    }
+
+    /// Tries again with every step until `look` finds something or the time is over.
+    async fn wait_for<T>(&self, wait: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        let deadline = Instant::now() + wait;
+        let mut steps = self.steps.subscribe();
+        loop {
+            steps.borrow_and_update();
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            let changed = tokio::time::timeout_at(deadline.into(), steps.changed()).await;
+            if !matches!(changed, Ok(Ok(()))) {
+                return look();
+            }
+        }
+    }
+}
+
+fn next(state: &mut State) -> u64 {
+    state.last_event += 1;
+    state.last_event
+}
+
+impl Backend for Oracle {
+    fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
+        Box::pin(
+            async move { commands.iter().map(|command| Ok(self.apply_now(command)?)).collect() },
+        )
+    }
+
+    fn claim(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Vec<Task>, EngineError>> {
+        Box::pin(async move {
+            let found = self
+                .wait_for(wait, || match self.claim_now(&claim) {
+                    Ok(tasks) if tasks.is_empty() => None,
+                    answer => Some(answer),
+                })
+                .await;
+            Ok(found.transpose()?.unwrap_or_default())
+        })
+    }
+
+    fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>> {
+        Box::pin(async move {
+            let inner = self.lock();
+            answer(&inner.0, &query, inner.1)
+        })
+    }
+
+    fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
+        Box::pin(async move {
+            match topic {
+                Topic::Events(follow) => self.follow_events(&follow, wait).await,
+                Topic::Timers { known } => {
+                    let sooner = self.wait_for(wait, || {
+                        let due = self.lock().0.next_due();
+                        due.filter(|at| known.is_none_or(|known| *at < known))
+                    });
+                    Ok(Followed::Timers { sooner: sooner.await })
+                }
+            }
+        })
+    }
+}
+
+impl Oracle {
+    async fn follow_events(
+        &self,
+        follow: &Follow,
+        wait: Duration,
+    ) -> Result<Followed, EngineError> {
+        let scope = follow.filter.scope();
+        let after: u64 = match &follow.from {
+            From::Now => self.lock().0.last_event,
+            From::Start => 0,
+            From::Cursor(text) => cursor::decode(&scope, text)?,
+        };
+        let oldest = self.lock().0.events.keys().next().copied();
+        let gap = oldest.is_some_and(|oldest| oldest > after + 1) && follow.from != From::Start;
+        let limit = follow.limit.clamp(1, limits::PAGE_MAX) as usize;
+        let found = self
+            .wait_for(wait, || {
+                let inner = self.lock();
+                let envelopes = inner.0.events.range(after + 1..).map(|(_, event)| Envelope {
+                    about: inner.0.executions.get(&event.subject).map(|e| about(e)),
+                    event: event.clone(),
+                });
+                let items: Vec<_> =
+                    envelopes.filter(|e| follow.filter.matches(e)).take(limit).collect();
+                (!items.is_empty()).then_some(items)
+            })
+            .await;
+        let items = found.unwrap_or_default();
+        let seen = match items.last() {
+            Some(last) => last.event.number,
+            None => self.lock().0.last_event,
+        };
+        Ok(Followed::Events { items, cursor: cursor::encode(&scope, &seen), gap })
+    }
+}
+
+impl Upkeep for Oracle {
+    fn backend_label(&self) -> &'static str {
+        self.settings.store
+    }
+
+    fn identity(&self) -> Identity {
+        Identity {
+            backend: self.settings.store,
+            version: "oracle".to_owned(),
+            durability: "none".to_owned(),
+        }
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn ping(&self) -> Pending<'_, Result<(), EngineError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn server_time_ms(&self) -> Pending<'_, Result<TimestampMs, EngineError>> {
+        Box::pin(async { Ok(self.now()) })
+    }
+
+    fn trim(&self, trim: Trim) -> Pending<'_, Result<Trimmed, EngineError>> {
+        Box::pin(async move {
+            let mut inner = self.lock();
+            let now = inner.1;
+            let state = &mut inner.0;
+            let records = state.dedups.len();
+            state.dedups.retain(|_, record| record.expires_at > now);
+            let (events, newest) = (state.events.len(), state.last_event);
+            state
+                .events
+                .retain(|number, event| *number == newest || event.time >= trim.events_before);
+            Ok(Trimmed {
+                dedup_records: (records - state.dedups.len()) as u32,
+                events: (events - state.events.len()) as u32,
+                more: false,
+            })
+        })
+    }
+
+    fn shutdown_prepare(&self, _grace: Duration) -> Pending<'_, Result<(), EngineError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn about(execution: &Execution) -> EventAbout {
+    EventAbout { kind: execution.about.kind.clone(), flow_id: None, tags: execution.tags.clone() }
+}
+
+fn existing(state: &State, id: ExecutionId) -> Result<&Execution, EngineError> {
+    let found = state.executions.get(&id).map(AsRef::as_ref);
+    found.ok_or_else(|| Refusal::new(Code::ExecutionNotFound, format!("no execution {id}")).into())
+}
+
+fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, EngineError> {
+    let find = |id: &ExecutionId| state.executions.get(id);
+    Ok(match query {
+        Query::Describe(q) => {
+            Answer::Describe(find(&q.execution_id).map(|e| Box::new(Record::of(e, now))))
+        }
+        Query::ReadState(q) => {
+            Answer::ReadState(find(&q.execution_id).map(|e| e.state_vector(now)))
+        }
+        Query::ReadResult(q) => {
+            existing(state, q.execution_id)?;
+            let of_this = state.results.range((q.execution_id, 0)..=(q.execution_id, u32::MAX));
+            let mut wanted = of_this
+                .filter(|((_, attempt), _)| q.attempt_index.is_none_or(|index| index == *attempt));
+            let (_, result) = wanted
+                .next_back()
+                .ok_or_else(|| Refusal::new(Code::ResultNotFound, "no result"))?;
+            Answer::ReadResult(result.clone())
+        }
+        Query::ReadContext(q) => Answer::ReadContext(find(&q.execution_id).map(|e| Context {
+            payload: state.payloads.get(&e.id).cloned().unwrap_or_default(),
+            content_type: e.about.content_type.clone(),
+            kind: e.about.kind.clone(),
+            tags: e.tags.clone(),
+        })),
+        Query::ListAttempts(q) => Answer::ListAttempts(attempts(state, q)?),
+        Query::ListEvents(q) => Answer::ListEvents(events(state, q)?),
+        Query::Search(q) => Answer::Search(search(state, q, now)?),
+        Query::Explain(q) => Answer::Explain(find(&q.execution_id).map(|e| explain(e, now))),
+        Query::Due(_) => {
+            let items = state.next_due().map(|at| (None, at)).into_iter().collect();
+            Answer::Due(Dues { items, now })
+        }
+        Query::Audit(_) => Answer::Audit(Audited {
+            checked: state.executions.len() as u64,
+            violations: Vec::new(),
+        }),
+    })
+}
+
+fn attempts(state: &State, query: &ListAttempts) -> Result<Attempts, EngineError> {
+    let execution = existing(state, query.execution_id)?;
+    let id = query.execution_id;
+    let archived = state.attempts.range((id, 0)..=(id, u32::MAX)).map(|(_, attempt)| attempt);
+    let all = archived.chain(&execution.attempt);
+    let mut items: Vec<_> = all
+        .filter(|attempt| query.after.is_none_or(|after| attempt.index > after))
+        .cloned()
+        .collect();
+    let limit = query.limit.clamp(1, limits::PAGE_MAX) as usize;
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(|attempt| attempt.index);
+    Ok(Attempts { items, next })
+}
+
+fn events(state: &State, query: &ListEvents) -> Result<Events, EngineError> {
+    let execution = existing(state, query.execution_id)?;
+    let about = about(execution);
+    let of_this = state.events.values().filter(|event| event.subject == query.execution_id);
+    let kept: Vec<_> = of_this.filter(|event| event.seq > query.after_seq).collect();
+    let gap = kept
+        .first()
+        .map_or(execution.event_seq > query.after_seq, |first| first.seq > query.after_seq + 1);
+    let limit = query.limit.clamp(1, limits::PAGE_MAX) as usize;
+    let next = if kept.len() > limit { Some(kept[limit - 1].seq) } else { None };
+    let items = kept
+        .into_iter()
+        .take(limit)
+        .map(|event| Envelope { event: event.clone(), about: Some(about.clone()) })
+        .collect();
+    Ok(Events { items, next, gap })
+}
+
+fn search(state: &State, query: &Search, now: TimestampMs) -> Result<Page, EngineError> {
+    let begin = query.position()?;
+    let mut found: Vec<_> = state
+        .executions
+        .values()
+        .map(|execution| {
+            let created_at = execution.about.created_at;
+            (SearchPosition { created_at, execution_id: execution.id }, execution)
+        })
+        .filter(|(position, execution)| {
+            begin.is_none_or(|begin| *position < begin) && query.filter.matches(execution)
+        })
+        .collect();
+    found.sort_unstable_by_key(|(position, _)| std::cmp::Reverse(*position));
+    let limit = query.limit as usize;
+    let next_cursor = (found.len() > limit).then(|| query.cursor_after(found[limit - 1].0));
+    let items = found.iter().take(limit).map(|(_, e)| Record::of(e, now)).collect();
+    Ok(Page { items, next_cursor })
+}

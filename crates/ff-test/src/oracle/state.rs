@@ -1,0 +1,134 @@
+//! Everything there is, in maps.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ff_core::content::Content;
+use ff_core::event::Event;
+use ff_core::id::ExecutionId;
+use ff_core::machine::{
+    Candidates, Changes, DedupKey, DedupRecord, DueList, Facts, Known, Needs, QueueView, Settings,
+};
+use ff_core::state::{Attempt, Execution};
+use ff_core::time::TimestampMs;
+
+#[derive(Debug, Clone)]
+pub struct State {
+    pub settings: Settings,
+    pub executions: BTreeMap<ExecutionId, Arc<Execution>>,
+    pub payloads: BTreeMap<ExecutionId, Bytes>,
+    pub results: BTreeMap<(ExecutionId, u32), Content>,
+    pub attempts: BTreeMap<(ExecutionId, u32), Attempt>,
+    pub dedups: BTreeMap<DedupKey, DedupRecord>,
+    pub events: BTreeMap<u64, Event>,
+    pub last_event: u64,
+}
+
+impl State {
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            executions: BTreeMap::new(),
+            payloads: BTreeMap::new(),
+            results: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            dedups: BTreeMap::new(),
+            events: BTreeMap::new(),
+            last_event: 0,
+        }
+    }
+
+    /// Performs the changes of a step whose events have their numbers.
+    pub fn perform(&mut self, changes: &Changes) {
+        for changed in &changes.executions {
+            if let Some(event) = &changed.event {
+                self.events.insert(event.number, event.clone());
+            }
+            match &changed.after {
+                Some(after) => {
+                    self.executions.insert(changed.id, Arc::clone(after));
+                    if let (Some(result), Some(attempt)) = (&changed.result, &after.attempt) {
+                        self.results.insert((changed.id, attempt.index), result.clone());
+                    }
+                }
+                None => self.remove(changed.id),
+            }
+            if let Some(payload) = &changed.payload {
+                self.payloads.insert(changed.id, payload.clone());
+            }
+            if let Some(attempt) = &changed.archived {
+                self.attempts.insert((changed.id, attempt.index), attempt.clone());
+            }
+        }
+        if let Some((key, record)) = &changes.dedup {
+            self.dedups.insert(key.clone(), record.clone());
+        }
+    }
+
+    fn remove(&mut self, id: ExecutionId) {
+        self.executions.remove(&id);
+        self.payloads.remove(&id);
+        self.results.retain(|(of, _), _| *of != id);
+        self.attempts.retain(|(of, _), _| *of != id);
+    }
+
+    /// The earliest due time.
+    pub fn next_due(&self) -> Option<TimestampMs> {
+        self.executions.values().filter_map(|execution| execution.due()).map(|due| due.at).min()
+    }
+
+    /// Ids in the order in which a claim with this view must take them.
+    pub fn queue(&self, view: &QueueView) -> Vec<(i64, ExecutionId)> {
+        let mut entries: Vec<_> = self
+            .executions
+            .values()
+            .filter_map(|execution| {
+                let place = execution.queue_place()?;
+                let seen = *place.namespace == view.namespace
+                    && *place.lane == view.lane
+                    && view.capabilities.covers(place.class);
+                seen.then_some((place.score, execution.id))
+            })
+            .collect();
+        entries.sort_unstable();
+        entries
+    }
+}
+
+impl Facts for State {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn execution(&self, id: ExecutionId) -> Known<Arc<Execution>> {
+        Ok(self.executions.get(&id).cloned())
+    }
+
+    fn payload(&self, id: ExecutionId) -> Known<Bytes> {
+        Ok(self.payloads.get(&id).cloned())
+    }
+
+    fn dedup(&self, key: &DedupKey) -> Known<DedupRecord> {
+        Ok(self.dedups.get(key).cloned())
+    }
+
+    fn candidates(&self, view: &QueueView, _at_least: usize) -> Result<Candidates, Needs> {
+        let ids = self.queue(view).into_iter().map(|(_, id)| id).collect();
+        Ok(Candidates { ids, complete: true })
+    }
+
+    fn due(&self, partition: Option<u16>, now: TimestampMs, most: usize) -> Result<DueList, Needs> {
+        let mut due: Vec<_> = self
+            .executions
+            .values()
+            .filter(|execution| partition.is_none_or(|p| execution.id.partition() == p))
+            .filter_map(|execution| Some((execution.due()?.at, execution.id)))
+            .filter(|(at, _)| *at <= now)
+            .collect();
+        due.sort_unstable();
+        let complete = due.len() <= most;
+        due.truncate(most);
+        Ok(DueList { ids: due.into_iter().map(|(_, id)| id).collect(), complete })
+    }
+}

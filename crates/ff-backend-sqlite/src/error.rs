@@ -29,6 +29,8 @@ pub enum OpenError {
     PartitionMismatch { field: &'static str, configured: u16, stored: u16 },
     #[error(transparent)]
     Refused(#[from] ff_core::error::Refusal),
+    #[error("the writer thread could not be started: {0}")]
+    Thread(std::io::Error),
     #[error("the store is damaged: {0}")]
     Damaged(String),
     #[error(transparent)]

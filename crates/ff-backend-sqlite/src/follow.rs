@@ -39,7 +39,8 @@ pub(crate) async fn events(
     let mut newest = store.shared().events.subscribe();
     let scope = follow.filter.scope();
     let mut seen = match &follow.from {
-        From::Now => *newest.borrow(),
+        // Not what was published last: a write is answered before its events are published.
+        From::Now => store.read(newest_number).await?,
         From::Start => 0,
         From::Cursor(text) => cursor::decode(&scope, text)?,
     };
@@ -91,6 +92,14 @@ fn look(
         }
     }
     Ok(stretch)
+}
+
+fn newest_number(connection: &Connection) -> Result<u64, EngineError> {
+    connection
+        .prepare_cached(statements::event_bounds)
+        .and_then(|mut statement| statement.query_row([], |row| row.get::<_, Option<i64>>(1)))
+        .map(|number| number.unwrap_or(0).unsigned_abs())
+        .map_err(|error| fault(&error))
 }
 
 /// The event with what its record says now.

@@ -9,6 +9,7 @@
 mod audit;
 mod clock;
 mod error;
+mod floor;
 mod follow;
 mod load;
 mod options;
@@ -16,8 +17,10 @@ mod owner;
 mod query;
 mod queues;
 mod readers;
+mod records;
 mod schema;
 mod statements;
+mod stats;
 mod store;
 mod trim;
 mod write;
@@ -25,5 +28,7 @@ mod writer;
 
 pub use clock::{Clock, ManualClock};
 pub use error::OpenError;
+pub use floor::{Floor, FloorError, FloorReport};
 pub use options::{Durability, SqliteOptions};
+pub use stats::Stats;
 pub use store::SqliteStore;

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::fault;
 use crate::queues::Queues;
+use crate::records::Records;
 use crate::statements;
 
 /// Loads all needs into the overlay. Candidates of a claim come with their records and payloads,
@@ -20,12 +21,13 @@ use crate::statements;
 pub(crate) fn load(
     connection: &Connection,
     queues: &mut Queues,
+    records: &mut Records,
     needs: &Needs,
     overlay: &mut Overlay,
 ) -> Result<(), EngineError> {
     for need in &needs.0 {
         match need {
-            Need::Execution(id) => supply_execution(connection, *id, overlay)?,
+            Need::Execution(id) => supply_execution(connection, records, *id, overlay)?,
             Need::Payload(id) => supply_payload(connection, *id, overlay)?,
             Need::Dedup(key) => {
                 let record = dedup(connection, key)?;
@@ -42,7 +44,7 @@ pub(crate) fn load(
     for (view, at_least) in needs.queue_totals() {
         let (entries, complete) = front(connection, queues, view, at_least)?;
         for (_, id) in &entries {
-            supply_execution(connection, *id, overlay)?;
+            supply_execution(connection, records, *id, overlay)?;
             supply_payload(connection, *id, overlay)?;
         }
         overlay.supply_queue(view.clone(), entries, complete);
@@ -52,12 +54,18 @@ pub(crate) fn load(
 
 fn supply_execution(
     connection: &Connection,
+    records: &mut Records,
     id: ExecutionId,
     overlay: &mut Overlay,
 ) -> Result<(), EngineError> {
-    if !overlay.knows_execution(id) {
-        overlay.supply_execution(id, execution(connection, id)?.map(Arc::new));
+    if overlay.knows_execution(id) {
+        return Ok(());
     }
+    let found = match records.get(id) {
+        Some(kept) => Some(kept),
+        None => execution(connection, id)?.map(Arc::new),
+    };
+    overlay.supply_execution(id, found);
     Ok(())
 }
 

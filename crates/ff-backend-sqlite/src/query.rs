@@ -111,18 +111,14 @@ fn events(connection: &Connection, query: &ListEvents) -> Result<Events, EngineE
     let limit = query.limit.clamp(1, limits::PAGE_MAX) as usize;
     let mut chain = Vec::new();
     let mut number = execution.last_event;
-    let mut gap = false;
-    while number != 0 {
-        let Some(event) = event(connection, number)? else {
-            gap = true;
-            break;
-        };
-        if event.seq <= query.after_seq {
-            break;
-        }
-        number = event.previous;
+    let mut before = execution.event_seq;
+    while before > query.after_seq {
+        // Retention has taken this one, and all before it.
+        let Some(event) = event(connection, number)? else { break };
+        (number, before) = (event.previous, event.seq.saturating_sub(1));
         chain.push(event);
     }
+    let gap = before > query.after_seq;
     chain.reverse();
     let more = chain.len() > limit;
     chain.truncate(limit);

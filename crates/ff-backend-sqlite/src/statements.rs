@@ -14,8 +14,8 @@ mod names {
         events_after get_meta insert_attempt insert_dedup insert_event insert_execution
         insert_payload insert_queue insert_ready insert_result insert_timer load_attempts
         load_dedup load_due load_event load_execution load_payload load_queues load_ready
-        load_results next_due oldest_events orphans put_meta search trim_dedup trim_events
-        update_execution
+        load_results next_due oldest_events orphans put_meta search store_size trim_dedup
+        trim_events update_execution
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ff_core::backend::{Backend, Identity, Pending, Upkeep};
@@ -15,11 +16,12 @@ use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::clock::SteadyClock;
-use crate::error::OpenError;
+use crate::error::{OpenError, fault};
 use crate::options::{Durability, SqliteOptions};
 use crate::owner::Ownership;
 use crate::queues::Queues;
 use crate::readers::{Readers, closed};
+use crate::stats::{Counters, Stats};
 use crate::writer::{Message, Shared, Writer};
 use crate::{follow, query, schema, statements, writer};
 
@@ -34,6 +36,8 @@ pub struct SqliteStore {
     readers: Readers,
     room: Semaphore,
     durability: Durability,
+    /// Joined at the end, so that nothing is written by an owner that has given up.
+    thread: Mutex<Option<JoinHandle<()>>>,
     /// Given up by a shutdown, so that the next owner can begin.
     ownership: Mutex<Option<Ownership>>,
 }
@@ -41,6 +45,9 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the store, and makes it if it is not there.
     pub fn open(options: SqliteOptions) -> Result<Self, OpenError> {
+        if let Some(path) = &options.path {
+            make_parent(path)?;
+        }
         let ownership = options.path.as_deref().map(Ownership::take).transpose()?;
         let mut connection = open_writer(&options)?;
         schema::migrate(&mut connection)?;
@@ -54,20 +61,22 @@ impl SqliteStore {
             clock: SteadyClock::new(options.clock, latest),
             events: watch::Sender::new(last_event),
             timers: watch::Sender::new(writer::next_due(&connection)?),
+            counters: Counters::default(),
         });
         let readers = Readers::open(options.path.as_deref(), options.readers)?;
         let (sender, inbox) = channel();
         let writer = Writer::new(connection, inbox, Arc::clone(&shared), queues, last_event);
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("ff-sqlite-writer".to_owned())
             .spawn(move || writer.run())
-            .map_err(|source| OpenError::File { path: options.path.unwrap_or_default(), source })?;
+            .map_err(OpenError::Thread)?;
         Ok(Self {
             shared,
             writer: sender,
             readers,
             room: Semaphore::new(COMMANDS_UNDER_WAY),
             durability: options.durability,
+            thread: Mutex::new(Some(thread)),
             ownership: Mutex::new(ownership),
         })
     }
@@ -75,6 +84,22 @@ impl SqliteStore {
     /// Opens the store that a URL names.
     pub fn open_url(url: &str) -> Result<Self, OpenError> {
         Self::open(url.parse()?)
+    }
+
+    /// What it has done since it was opened.
+    pub fn stats(&self) -> Stats {
+        self.shared.counters.stats()
+    }
+
+    /// Bytes of the store, as the file has them once the write-ahead log is checkpointed.
+    pub async fn size_bytes(&self) -> Result<u64, EngineError> {
+        let size = |connection: &Connection| {
+            connection
+                .query_row(statements::store_size, [], |row| row.get::<_, i64>(0))
+                .map(i64::unsigned_abs)
+                .map_err(|error| fault(&error))
+        };
+        self.read(size).await
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -85,6 +110,7 @@ impl SqliteStore {
         &self,
         read: impl FnOnce(&Connection) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, EngineError> {
+        self.shared.counters.add_read();
         self.readers.run(&self.writer, read).await
     }
 
@@ -109,6 +135,25 @@ impl SqliteStore {
             self.request(|answer| Message::Apply { commands, answer }).await
         };
         applied.await.unwrap_or_else(|error| vec![Err(error); count])
+    }
+}
+
+impl SqliteStore {
+    /// Waits for the writer, which has been told to stop, and frees the file.
+    fn give_up(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the writer ended in a panic");
+        }
+        self.ownership.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        let (answer, _) = oneshot::channel();
+        let _ = self.writer.send(Message::Stop { answer });
+        self.give_up();
     }
 }
 
@@ -185,7 +230,7 @@ impl Upkeep for SqliteStore {
             match tokio::time::timeout(grace, stopped).await {
                 // A writer that has stopped before is as good as one that stops now.
                 Ok(_) => {
-                    self.ownership.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    self.give_up();
                     Ok(())
                 }
                 Err(_) => Err(EngineError::Timeout {
@@ -196,13 +241,11 @@ impl Upkeep for SqliteStore {
     }
 }
 
-fn open_writer(options: &SqliteOptions) -> Result<Connection, OpenError> {
+/// The connection that writes, set up as the options say.
+pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection, OpenError> {
     let connection = match &options.path {
         None => Connection::open_in_memory()?,
-        Some(path) => {
-            make_parent(path)?;
-            Connection::open(path)?
-        }
+        Some(path) => Connection::open(path)?,
     };
     connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "journal_mode", "WAL")?;

@@ -19,10 +19,15 @@ use tokio::sync::{oneshot, watch};
 use crate::clock::SteadyClock;
 use crate::error::{commit_fault, fault};
 use crate::queues::Queues;
+use crate::records::Records;
+use crate::stats::Counters;
 use crate::{load, statements, trim, write};
 
 /// Commands of one transaction, unless a single caller brings more at once.
 const BATCH_COMMANDS: usize = 256;
+
+/// How long a batch that is small for its crowd waits for one more.
+const LINGER: Duration = Duration::from_micros(50);
 
 pub(crate) type Replies = Vec<Result<Reply, EngineError>>;
 pub(crate) type Tasks = Result<Vec<Task>, EngineError>;
@@ -57,6 +62,7 @@ pub(crate) struct Shared {
     pub(crate) events: watch::Sender<u64>,
     /// The earliest timer.
     pub(crate) timers: watch::Sender<Option<TimestampMs>>,
+    pub(crate) counters: Counters,
 }
 
 pub(crate) struct Writer {
@@ -64,9 +70,12 @@ pub(crate) struct Writer {
     inbox: Receiver<Message>,
     shared: Arc<Shared>,
     queues: Queues,
+    records: Records,
     waiting: Waiting<oneshot::Sender<Tasks>>,
     /// Woken, to be tried again in the next batch.
     woken: Vec<Waiter<oneshot::Sender<Tasks>>>,
+    /// Commands and claims of the last batch.
+    crowd: usize,
     last_event: u64,
 }
 
@@ -92,8 +101,17 @@ impl Writer {
         queues: Queues,
         last_event: u64,
     ) -> Self {
-        let (waiting, woken) = (Waiting::default(), Vec::new());
-        Self { connection, inbox, shared, queues, waiting, woken, last_event }
+        Self {
+            connection,
+            inbox,
+            shared,
+            queues,
+            records: Records::default(),
+            waiting: Waiting::default(),
+            woken: Vec::new(),
+            crowd: 0,
+            last_event,
+        }
     }
 
     /// Works until it is told to stop or nobody is left who could ask.
@@ -125,12 +143,20 @@ impl Writer {
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
-        while intake.jobs.len() < BATCH_COMMANDS && intake.others.is_empty() {
+        while intake.has_room() {
             match self.inbox.try_recv() {
                 Ok(message) => intake.take(message),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+                Err(TryRecvError::Disconnected) => break,
+                Err(TryRecvError::Empty) if intake.jobs.len() >= self.crowd / 2 => break,
+                // Whoever was answered just now is likely to ask again at once: a commit that
+                // takes them along is worth a moment. Without a crowd nobody waits.
+                Err(TryRecvError::Empty) => match self.inbox.recv_timeout(LINGER) {
+                    Ok(message) => intake.take(message),
+                    Err(_) => break,
+                },
             }
         }
+        self.crowd = intake.jobs.len();
         Some(intake)
     }
 
@@ -145,6 +171,7 @@ impl Writer {
     }
 
     fn carry_out(&mut self, askers: Vec<Asker>, jobs: Vec<Job>) {
+        self.shared.counters.add_batch(jobs.len());
         match self.transact(jobs) {
             Ok(outcome) => {
                 self.answer(askers, outcome.answers);
@@ -160,10 +187,9 @@ impl Writer {
     /// Loads, runs, writes and commits. On an error nothing was written, unless the commit itself
     /// failed, which the error then says.
     fn transact(&mut self, jobs: Vec<Job>) -> Result<Outcome, EngineError> {
-        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| fault(&error))?;
+        self.run_plain("BEGIN IMMEDIATE").map_err(|error| fault(&error))?;
         let result = self.run_batch(jobs).and_then(|(outcome, last_event)| {
-            self.connection
-                .execute_batch("COMMIT")
+            self.run_plain("COMMIT")
                 .map_err(|error| commit_fault(&error))
                 .map(|()| (outcome, last_event))
         });
@@ -171,12 +197,13 @@ impl Writer {
             Ok((outcome, last_event)) => {
                 self.last_event = last_event;
                 self.queues.committed();
+                self.records.committed(&outcome.writes);
                 Ok(outcome)
             }
             Err(error) => {
                 self.queues.rolled_back();
                 if !self.connection.is_autocommit()
-                    && let Err(error) = self.connection.execute_batch("ROLLBACK")
+                    && let Err(error) = self.run_plain("ROLLBACK")
                 {
                     tracing::error!(%error, "rollback failed");
                 }
@@ -185,12 +212,17 @@ impl Writer {
         }
     }
 
+    fn run_plain(&self, statement: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(statement)?.execute([]).map(|_| ())
+    }
+
     fn run_batch(&mut self, jobs: Vec<Job>) -> Result<(Outcome, u64), EngineError> {
         let now = self.shared.clock.now();
         let mut batch = Batch::new(Arc::clone(&self.shared.settings), jobs);
         let mut needs = batch.first_needs();
         loop {
-            load::load(&self.connection, &mut self.queues, &needs, batch.overlay())?;
+            let (queues, records) = (&mut self.queues, &mut self.records);
+            load::load(&self.connection, queues, records, &needs, batch.overlay())?;
             let mut last_event = self.last_event;
             let outcome = batch.run(now, || {
                 last_event += 1;
@@ -283,6 +315,7 @@ impl Writer {
     fn carry_out_other(&mut self, message: Message) -> Option<oneshot::Sender<()>> {
         match message {
             Message::Trim { trim, answer } => {
+                self.shared.counters.add_batch(1);
                 let trimmed = trim::trim(&mut self.connection, &trim, self.shared.clock.now());
                 let _ = answer.send(trimmed.map_err(|error| fault(&error)));
             }
@@ -311,6 +344,10 @@ impl Writer {
 }
 
 impl Intake {
+    fn has_room(&self) -> bool {
+        self.jobs.len() < BATCH_COMMANDS && self.others.is_empty()
+    }
+
     fn take(&mut self, message: Message) {
         match message {
             Message::Apply { commands, answer } => {

@@ -1,1 +1,18 @@
+//! Background work: what must happen without anybody asking.
+//!
+//! The engine uses nothing but the backend trait, keeps nothing of its own, and may run in any
+//! number of processes: every step is idempotent. [`Engine`] runs the timers, so that leases
+//! expire, delays end and deadlines hold when they are due, and the trimmer, which removes what is
+//! past its retention.
 
+mod engine;
+mod options;
+mod report;
+mod service;
+mod timers;
+mod trimmer;
+
+pub use engine::Engine;
+pub use options::EngineOptions;
+pub use report::Report;
+pub use service::Shutdown;

@@ -4,6 +4,8 @@
 //!   compared with.
 //! - [`world`]: a backend with a clock that the test moves, and short words for common acts.
 //! - [`conformance`]: one body of tests for every backend.
+//! - [`docs`]: pages of the documentation that the code makes.
+//! - [`history`]: invariants that only the event log shows.
 //! - [`differential`]: random operations on the oracle and on a store, every reply and the whole
 //!   state compared.
 
@@ -11,6 +13,8 @@
 
 pub mod conformance;
 pub mod differential;
+pub mod docs;
+pub mod history;
 pub mod oracle;
 pub mod stages;
 pub mod world;

@@ -5,16 +5,25 @@ use std::time::Duration;
 
 use ff_core::backend::{Backend, BackendExt, Pending};
 use ff_core::capability::Capabilities;
+use ff_core::content::Content;
 use ff_core::error::{Code, EngineError};
-use ff_core::event::EventKind;
-use ff_core::id::{Authority, ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
+use ff_core::event::{Envelope, Event, EventKind};
+use ff_core::id::{
+    Authority, ExecutionId, IdempotencyKey, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId,
+};
 use ff_core::limits;
 use ff_core::operation::{
-    Claim, Complete, Completed, Fail, Failed, LaneOrder, LaneShare, Submit, Submitted, Task, Tick,
+    Cancel, Claim, Command, Complete, Completed, Delay, DelayUntil, Fail, Failed, Hold, LaneOrder,
+    LaneShare, Operation, Renew, Reply, Revoke, SetTags, Submit, Submitted, Task, Tick,
+    UpdateProgress,
 };
 use ff_core::policy::Policy;
-use ff_core::read::{Audit, Describe, ListEvents, Record};
-use ff_core::state::PublicState;
+use ff_core::read::{
+    Audit, Describe, EventFilter, Filter, Follow, From, ListAttempts, ListEvents, ReadResult,
+    Record, Search,
+};
+use ff_core::state::{Attempt, CancelSource, PublicState};
+use ff_core::tags::Tags;
 use ff_core::time::TimestampMs;
 use uuid::Uuid;
 
@@ -41,6 +50,15 @@ pub fn lane(name: &str) -> LaneId {
 
 pub fn policy(json: &str) -> Arc<Policy> {
     Arc::new(Policy::from_json(json).expect("a policy"))
+}
+
+pub fn namespace(name: &str) -> Namespace {
+    Namespace::new(name).expect("a namespace")
+}
+
+pub fn tags(pairs: &[(&str, &str)]) -> Tags {
+    let owned = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    Tags::new(owned).expect("tags")
 }
 
 pub fn capabilities(tokens: &[&str]) -> Capabilities {
@@ -92,6 +110,40 @@ impl World {
         Submit { policy: policy(json), ..self.work() }
     }
 
+    /// A submit with an idempotency key, on the key's partition.
+    pub fn work_keyed(&self, key: &str) -> Submit {
+        self.keyed_in(Namespace::default(), key)
+    }
+
+    pub fn keyed_in(&self, namespace: Namespace, key: &str) -> Submit {
+        let key = IdempotencyKey::new(key).expect("a key");
+        let partitions = &self.backend.settings().partitions;
+        let execution_id = ExecutionId::for_key(Uuid::now_v7(), &namespace, &key, partitions);
+        Submit { execution_id, namespace, idempotency_key: Some(key), ..self.work() }
+    }
+
+    /// Carries out an operation that must succeed.
+    pub async fn act<O: Operation>(&self, operation: O) -> O::Reply {
+        self.backend.call(operation).await.unwrap_or_else(|error| panic!("{}: {error}", O::NAME))
+    }
+
+    /// Any command, among them those of a list.
+    pub async fn command(&self, command: Command) -> Result<Reply, EngineError> {
+        self.backend.apply(vec![command]).await.pop().expect("a reply")
+    }
+
+    /// The operation is refused with this code, and its execution stays exactly as it was.
+    pub async fn refuses(&self, operation: impl Into<Command>, expected: Code) {
+        let command = operation.into();
+        let id = command.execution_id().expect("an operation on one execution");
+        let (before, shown) = (self.find(id).await, format!("{command:?}"));
+        match self.command(command).await {
+            Ok(reply) => panic!("{shown:.300}: expected {expected}, got {reply:?}"),
+            Err(error) => assert_eq!(error.code(), expected, "{shown:.300}: {error}"),
+        }
+        assert_eq!(self.find(id).await, before, "{shown:.300} was refused and changed something");
+    }
+
     /// Submits and must succeed.
     pub async fn submit(&self, submit: Submit) -> ExecutionId {
         match self.backend.call(submit).await {
@@ -137,6 +189,18 @@ impl World {
         task
     }
 
+    /// Submits, claims and completes.
+    pub async fn finish(&self, submit: Submit) -> Task {
+        let task = self.start(submit).await;
+        self.complete(&task).await.expect("completed");
+        task
+    }
+
+    /// Ids of up to `max` tasks of lane `work`, in the order of the reply.
+    pub async fn claim_ids(&self, max: u32) -> Vec<ExecutionId> {
+        self.claim(max).await.iter().map(|task| task.execution_id).collect()
+    }
+
     pub async fn complete(&self, task: &Task) -> Result<Completed, EngineError> {
         self.backend.call(complete(task)).await
     }
@@ -160,12 +224,49 @@ impl World {
 
     /// Kinds of all events about an execution, oldest first.
     pub async fn history(&self, id: ExecutionId) -> Vec<EventKind> {
+        self.events(id).await.into_iter().map(|event| event.kind).collect()
+    }
+
+    /// All events about an execution, oldest first.
+    pub async fn events(&self, id: ExecutionId) -> Vec<Event> {
         let query = ListEvents { execution_id: id, after_seq: 0, limit: limits::PAGE_MAX };
         let events = self.backend.ask(query).await.expect("events");
         for (index, envelope) in events.items.iter().enumerate() {
             assert_eq!(envelope.event.seq, index as u64 + 1, "events are numbered without holes");
         }
-        events.items.into_iter().map(|envelope| envelope.event.kind).collect()
+        events.items.into_iter().map(|envelope| envelope.event).collect()
+    }
+
+    /// The whole log from its oldest kept event.
+    pub async fn log(&self) -> Vec<Envelope> {
+        let (mut log, mut from) = (Vec::new(), From::Start);
+        loop {
+            let follow = Follow { filter: EventFilter::default(), from, limit: limits::PAGE_MAX };
+            let page = self.backend.events(follow, Duration::ZERO).await.expect("events");
+            if page.items.is_empty() {
+                return log;
+            }
+            log.extend(page.items);
+            from = From::Cursor(page.cursor);
+        }
+    }
+
+    /// All attempts of an execution.
+    pub async fn attempts(&self, id: ExecutionId) -> Vec<Attempt> {
+        let query = ListAttempts { execution_id: id, after: None, limit: limits::PAGE_MAX };
+        self.backend.ask(query).await.expect("attempts").items
+    }
+
+    /// Result of the last success.
+    pub async fn result(&self, id: ExecutionId) -> Result<Content, EngineError> {
+        self.backend.ask(ReadResult { execution_id: id, attempt_index: None }).await
+    }
+
+    /// Ids that a search finds on its first page, which must be the only one with items.
+    pub async fn search(&self, filter: Filter) -> Vec<ExecutionId> {
+        let search = Search { filter, cursor: None, limit: limits::PAGE_MAX };
+        let page = self.backend.ask(search).await.expect("a page");
+        page.items.into_iter().map(|record| record.execution_id).collect()
     }
 
     /// Checks the invariants that a store can check on itself.
@@ -193,4 +294,64 @@ pub fn fail(task: &Task, category: &str) -> Fail {
         class: None,
         retry_after_ms: None,
     }
+}
+
+pub fn renew(task: &Task) -> Renew {
+    Renew { execution_id: task.execution_id, fence: task.fence(), ttl_ms: None }
+}
+
+pub fn progress(task: &Task, pct: u8) -> UpdateProgress {
+    let message = format!("{pct} of 100");
+    UpdateProgress { execution_id: task.execution_id, fence: task.fence(), pct, message }
+}
+
+pub fn delay(task: &Task, ms: u64) -> Delay {
+    Delay {
+        execution_id: task.execution_id,
+        authority: Authority::Fence(task.fence()),
+        until: DelayUntil::For(ms),
+    }
+}
+
+/// A cancel by an operator.
+pub fn cancel(id: ExecutionId) -> Cancel {
+    Cancel {
+        execution_id: id,
+        reason: "not wanted".to_owned(),
+        source: CancelSource::OperatorOverride,
+        fence: None,
+    }
+}
+
+/// A cancel by the worker that runs the task.
+pub fn cancel_held(task: &Task) -> Cancel {
+    Cancel {
+        source: CancelSource::LeaseHolder,
+        fence: Some(task.fence()),
+        ..cancel(task.execution_id)
+    }
+}
+
+pub fn revoke(id: ExecutionId) -> Revoke {
+    Revoke { execution_id: id, reason: "maintenance".to_owned(), expected_lease_id: None }
+}
+
+pub fn hold(id: ExecutionId) -> Hold {
+    Hold { execution_id: id, detail: "audit".to_owned() }
+}
+
+pub fn set_tags(id: ExecutionId, pairs: &[(&str, &str)]) -> SetTags {
+    SetTags { execution_id: id, tags: tags(pairs) }
+}
+
+/// Every operation that a worker shows its fence with.
+pub fn fenced(task: &Task) -> [Command; 6] {
+    [
+        renew(task).into(),
+        progress(task, 50).into(),
+        complete(task).into(),
+        fail(task, "transient").into(),
+        delay(task, 1_000).into(),
+        cancel_held(task).into(),
+    ]
 }

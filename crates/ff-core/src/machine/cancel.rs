@@ -1,13 +1,12 @@
 //! The rule of cancel.
 
-use std::sync::Arc;
-
 use super::Facts;
 use super::draft::{Draft, Halt, existing};
-use super::fence::{live, not_active};
+use super::fence::{Passage, not_active, pass};
 use super::step::Step;
+use crate::id::Authority;
 use crate::operation::{Cancel, Cancelled};
-use crate::state::{Cancellation, LeaseEndReply, Phase};
+use crate::state::{Cancellation, LeaseEnd, LeaseEndReply, Phase};
 use crate::time::TimestampMs;
 
 pub(super) fn cancel(
@@ -23,11 +22,20 @@ pub(super) fn cancel(
             None => Err(not_active(&execution).into()),
         };
     }
-    let mut draft = match &op.fence {
-        Some(fence) => live(facts, op.execution_id, fence, now)?,
-        None => Draft::of(Arc::clone(&execution), now),
-    };
     let from = execution.public_state();
+    let mut draft = match op.fence {
+        None => Box::new(Draft::of(execution, now)),
+        Some(fence) => {
+            let authority = Authority::Fence(fence);
+            match pass(facts, op.execution_id, authority, LeaseEnd::Cancel, now)? {
+                Passage::Open(draft) => draft,
+                Passage::Repeated(LeaseEndReply::Cancelled { from }) => {
+                    return Ok(Step::unchanged(Cancelled { from, replayed: true }));
+                }
+                Passage::Repeated(other) => return Err(other.misremembered().into()),
+            }
+        }
+    };
     let cancellation = Cancellation { reason: op.reason.clone(), source: op.source.clone(), from };
     draft.cancel(cancellation, facts.settings());
     draft.remember(op.fence, LeaseEndReply::Cancelled { from });

@@ -4,7 +4,6 @@ use super::Facts;
 use super::draft::Halt;
 use super::fence::{Passage, pass};
 use super::step::Step;
-use crate::error::{Code, Refusal};
 use crate::operation::{Delay, DelayUntil, Delayed};
 use crate::state::{LeaseEnd, LeaseEndReply};
 use crate::time::TimestampMs;
@@ -18,10 +17,7 @@ pub(super) fn delay(
         Passage::Repeated(LeaseEndReply::Delayed { delay_until, public_state }) => {
             return Ok(Step::unchanged(Delayed { delay_until, public_state, replayed: true }));
         }
-        Passage::Repeated(other) => {
-            let detail = format!("delay_execution remembers {other:?}");
-            return Err(Refusal::new(Code::InvariantViolation, detail).into());
-        }
+        Passage::Repeated(other) => return Err(other.misremembered().into()),
         Passage::Open(draft) => draft,
     };
     let delay_until = match op.until {

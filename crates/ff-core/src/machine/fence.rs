@@ -18,6 +18,13 @@ pub(super) enum Passage {
     Repeated(LeaseEndReply),
 }
 
+impl LeaseEndReply {
+    /// The memory of one operation holds the reply of another: that must not be.
+    pub(super) fn misremembered(self) -> Refusal {
+        Refusal::new(Code::InvariantViolation, format!("the last lease end remembers {self:?}"))
+    }
+}
+
 /// Checks a lease-ending operation.
 pub(super) fn pass(
     facts: &impl Facts,

@@ -6,10 +6,418 @@
 #[macro_use]
 mod suite;
 
+pub mod attempt_timeout;
+pub mod attempts;
+pub mod bad_input;
+pub mod batch;
+pub mod cancel;
+pub mod capabilities;
+pub mod claim;
+pub mod claim_order;
+pub mod claim_waiting;
+pub mod complete;
+pub mod deadline;
+pub mod delay;
+pub mod delete;
+pub mod events;
+pub mod explain;
+pub mod fail_retry;
+pub mod fencing;
+pub mod hold;
+pub mod idempotency;
+pub mod lanes;
+pub mod lease_expiry;
+pub mod lease_renewal;
+pub mod payload;
+pub mod priority;
+pub mod progress;
+pub mod repetition;
+pub mod replay;
+pub mod results;
+pub mod retention;
+pub mod revoke;
+pub mod search;
 pub mod submit;
+pub mod subscriptions;
+pub mod tags;
+pub mod timers;
+pub mod trim;
+pub mod unknown;
+pub mod upkeep;
+
+pub use suite::{Case, Making, run};
 
 suite! { ($)
+    attempt_timeout {
+        an_attempt_that_used_up_its_time_is_tried_again
+        without_a_retry_the_execution_expires
+        a_listed_timeout_is_tried_again
+        waiting_does_not_count
+        an_attempt_without_time_left_is_over_as_soon_as_it_goes_on
+        a_renewal_does_not_extend_it
+        every_attempt_has_its_own_time
+        a_lost_lease_comes_before_a_later_timeout
+        at_the_same_instant_the_timeout_comes_before_the_lost_lease
+    }
+    attempts {
+        every_attempt_is_listed_with_its_type_and_end
+        attempts_come_in_pages
+        an_execution_that_never_ran_has_no_attempts
+        a_resumed_attempt_names_the_worker_that_runs_it_now
+    }
+    bad_input {
+        a_malformed_claim_is_refused_and_takes_nothing
+        a_claim_at_its_limits_is_served
+        a_malformed_submit_is_refused
+        a_submit_at_its_limits_is_accepted
+        a_policy_beyond_its_limits_is_refused_at_submit
+        a_malformed_policy_is_refused_before_anything_else
+        a_policy_at_its_limits_is_accepted
+    }
+    batch {
+        a_thousand_submits_are_answered_in_their_order
+        a_batch_of_none_or_of_too_many_is_refused_as_a_whole
+        each_item_of_a_batch_is_answered_on_its_own
+        one_key_twice_in_a_batch_makes_one_execution
+        commands_on_one_execution_run_in_their_order
+        what_comes_and_goes_within_a_batch_leaves_nothing
+        no_commands_have_no_replies
+    }
+    cancel {
+        a_cancel_ends_the_execution_from_any_phase
+        a_cancel_that_is_repeated_tells_the_first_state
+        a_cancelled_execution_answers_any_fence
+        an_execution_that_ended_otherwise_is_not_cancelled
+        the_holder_cancels_with_its_fence
+        an_attempt_that_had_ended_stays_as_it_ended
+        the_source_is_recorded
+        what_a_cancel_says_has_limits
+    }
+    capabilities {
+        a_worker_needs_every_required_token
+        a_token_is_not_covered_by_a_longer_one
+        tokens_are_a_set
+        a_claim_passes_over_what_it_cannot_run_and_leaves_it_alone
+        order_holds_across_sets_of_capabilities
+        malformed_sets_are_named
+    }
+    claim {
+        a_claim_leases_the_execution_to_the_instance
+        the_first_task_carries_its_lease_and_attempt
+        every_task_of_a_claim_has_a_lease_id_counted_from_the_seed
+        a_handle_names_the_lease_and_its_store
+        what_the_next_claim_opens_depends_on_how_the_last_lease_ended
+        started_is_set_by_the_first_claim_only
+        a_claim_is_one_event_with_its_lease
+        the_running_attempt_is_listed
+        concurrent_claims_never_share_an_execution
+    }
+    claim_order {
+        higher_priority_goes_first_then_the_older
+        one_level_of_priority_outweighs_any_age
+        ties_go_by_uuid_over_all_partitions
+        priority_holds_across_partitions
+        a_claim_takes_no_more_than_it_asks_for
+        age_counts_from_the_submit_and_not_from_eligibility
+        a_namespace_sees_only_its_own
+    }
+    claim_waiting {
+        nothing_to_do_answers_at_once_without_a_wait
+        a_wait_ends_empty_when_its_time_is_over
+        work_that_is_there_needs_no_wait
+        a_submit_wakes_a_claim
+        a_release_wakes_a_claim
+        the_end_of_a_delay_wakes_a_claim
+        the_end_of_a_backoff_wakes_a_claim
+        an_expired_lease_wakes_a_claim
+        a_late_call_that_performs_the_expiry_wakes_a_claim
+        a_revoked_lease_wakes_a_claim
+        a_replay_wakes_a_claim
+        each_new_execution_goes_to_one_of_many_waiting_claims
+        a_batch_wakes_as_many_claims_as_it_needs
+        only_a_claim_that_can_run_it_gets_the_work
+        a_claim_waits_on_all_its_lanes
+        a_claim_that_was_given_up_takes_no_work
+    }
+    complete {
+        a_completed_execution_is_terminal
+        a_completion_is_one_event_with_its_outcome
+        success_clears_the_failure_before_it
+        time_does_nothing_to_a_completed_execution_while_it_is_kept
+        a_completion_may_bring_the_next_tasks_of_its_worker
+        the_next_tasks_are_ones_that_the_worker_may_run
+        a_malformed_next_claim_leaves_the_lease_as_it_is
+    }
+    deadline {
+        the_earlier_of_the_two_deadlines_counts
+        an_execution_expires_at_its_deadline_from_any_phase
+        a_deadline_in_the_past_is_accepted_and_expires_at_once
+        no_claim_takes_what_is_past_its_deadline
+        a_deadline_ends_with_the_outcome
+        a_replay_counts_the_relative_deadline_anew
+        a_replay_drops_an_absolute_deadline_that_has_passed
+        a_hold_does_not_stop_the_deadline
+    }
+    delay {
+        a_delay_releases_the_lease_and_keeps_the_attempt
+        the_same_attempt_goes_on_when_the_time_has_come
+        a_delay_that_is_not_in_the_future_is_resumable_at_once
+        time_under_lease_adds_up_over_delays
+        a_delay_is_one_event_that_says_until_when
+        a_delay_has_limits
+    }
+    delete {
+        every_trace_but_the_events_is_removed
+        the_last_event_carries_what_can_no_longer_be_looked_up
+        only_an_ended_execution_is_deleted
+        a_deleted_execution_is_not_found
+        deleting_one_leaves_the_others
+        a_deleted_execution_leaves_no_timer_behind
+    }
+    events {
+        every_transition_is_one_event
+        numbers_rise_and_every_subject_counts_without_holes
+        what_is_no_transition_leaves_no_event
+        replies_and_records_name_their_event
+        an_event_tells_when_and_about_what
+        events_carry_no_payloads_and_no_results
+        events_of_an_execution_come_in_pages
+    }
+    explain {
+        an_eligible_execution_waits_for_a_worker
+        a_delayed_execution_says_until_when
+        a_retry_says_what_failed_and_when_it_starts
+        a_held_execution_says_why_and_how_to_release_it
+        a_running_execution_says_who_runs_it
+        a_lost_lease_is_told_before_and_after_it_was_handled
+        a_finished_execution_says_how_it_ended
+    }
+    fail_retry {
+        a_failure_waits_for_its_retry
+        no_retry_starts_before_its_backoff_is_over
+        the_default_backoff_doubles_and_gives_up_after_three
+        backoff_follows_the_policy
+        jitter_comes_from_the_id_and_the_retry
+        a_retry_without_a_delay_is_eligible_at_once
+        the_class_decides_whether_there_is_a_retry
+        the_given_class_wins_over_the_category
+        an_unknown_category_is_transient_and_kept_as_it_is
+        only_listed_categories_are_tried_again
+        without_retries_the_first_failure_is_the_end
+        retry_after_replaces_a_shorter_backoff
+        a_scheduled_retry_is_one_event_that_says_when
+        what_a_failure_says_has_limits
+        a_huge_number_of_retries_is_allowed
+    }
+    fencing {
+        an_ended_execution_is_not_active_whatever_the_fence
+        not_active_tells_what_is_true_now
+        the_last_lease_tells_that_it_ran_out
+        the_last_lease_tells_that_it_was_revoked
+        a_fence_that_is_not_of_the_lost_lease_is_not_active
+        a_released_lease_is_not_active
+        a_lease_that_another_replaced_is_stale
+        every_part_of_the_fence_must_match
+        an_execution_that_nobody_claimed_is_not_active
+        a_fence_comes_whole_or_not_at_all
+        no_fence_needs_an_operator
+        an_operator_acts_on_the_live_lease
+        an_operator_without_a_live_lease_is_refused
+        an_operator_on_an_expired_lease_is_refused
+        a_fence_with_an_operators_cancel_is_checked_too
+    }
+    hold {
+        a_held_execution_is_not_claimed_until_it_is_released
+        holding_and_releasing_twice_is_already_satisfied
+        only_a_runnable_execution_is_held_or_released
+        a_delay_goes_on_under_a_hold
+        a_delay_that_ended_under_a_hold_is_gone_at_release
+        a_backoff_goes_on_under_a_hold
+        a_hold_keeps_what_the_next_claim_opens
+        the_detail_has_a_limit
+    }
+    idempotency {
+        the_same_key_and_content_is_a_duplicate_in_its_state_now
+        the_same_key_and_other_content_is_a_mismatch
+        what_is_not_content_may_differ
+        a_policy_with_its_defaults_written_out_is_the_same_content
+        a_key_is_free_again_when_its_window_is_over
+        a_key_outlives_its_execution
+        keys_of_different_namespaces_are_apart
+        a_key_must_stand_on_its_own_partition
+        the_same_id_and_content_is_a_duplicate_for_ever
+        the_same_id_and_other_content_is_a_mismatch
+        a_removed_id_is_free_again
+    }
+    lanes {
+        a_claim_sees_only_its_lanes
+        weights_share_a_claim_smoothly
+        lanes_of_equal_weight_take_turns
+        credit_from_earlier_claims_counts
+        an_empty_lane_gives_its_turns_to_the_others
+        ordered_lanes_are_emptied_one_after_the_other
+        priority_does_not_reach_over_lanes
+    }
+    lease_expiry {
+        a_lease_past_its_expiry_reads_as_expired_before_anyone_acts
+        an_expired_lease_makes_the_execution_eligible_again
+        a_lease_lives_until_the_last_millisecond
+        the_reclaim_is_a_new_attempt_and_the_lost_one_is_interrupted
+        a_late_call_is_refused_and_performs_the_expiry
+        late_progress_is_refused_and_leaves_the_expiry_to_others
+        the_loss_after_the_last_allowed_reclaim_fails_the_execution
+        with_no_reclaim_allowed_the_first_loss_is_the_end
+        reclaims_do_not_use_up_retries
+        every_lease_has_its_own_expiry
+    }
+    lease_renewal {
+        a_renewal_moves_the_expiry_and_keeps_the_lease
+        a_renewal_without_a_ttl_takes_the_last_one
+        a_renewed_lease_outlives_its_first_expiry
+        a_renewal_is_not_a_transition
+        the_ttl_of_a_renewal_has_a_range
+    }
+    payload {
+        bytes_come_back_as_they_went_in
+        a_payload_over_the_limit_is_refused
+        a_result_over_the_limit_leaves_the_lease_as_it_is
+        a_claim_stops_before_its_reply_grows_too_large
+    }
+    priority {
+        a_change_moves_a_queued_execution
+        a_change_is_clamped
+        a_change_holds_for_the_next_time_it_queues
+        a_change_is_one_event_and_no_change_is_none
+        an_ended_execution_has_no_order_to_change
+    }
+    progress {
+        progress_is_shown_with_the_execution
+        progress_makes_at_most_one_event_a_second
+        progress_is_not_a_transition
+        progress_does_not_keep_a_lease_alive
+        progress_has_limits
+    }
+    repetition {
+        a_repeated_complete_is_completed
+        a_repeated_fail_answers_the_same_retry
+        a_repeated_last_fail_is_terminal_again
+        a_repeated_delay_answers_the_same_time
+        a_repeated_cancel_of_the_holder_answers_the_same_state
+        another_operation_with_that_fence_is_refused
+        the_memory_outlives_claims_losses_operators_and_replays
+        the_memory_of_a_holders_cancel_outlives_a_replay
+        the_memory_outlives_a_timeout
+        the_next_lease_ending_operation_of_a_worker_replaces_the_memory
+        an_operators_ending_leaves_no_memory
+        a_refused_operation_leaves_no_memory
+        a_repeated_complete_claims_nothing
+    }
+    replay {
+        every_outcome_can_be_replayed
+        a_replayed_execution_begins_anew
+        epochs_and_attempts_go_on_over_replays
+        a_second_generation_has_its_own_retries
+        only_an_ended_execution_is_replayed
+        the_policy_limits_replays
+        the_fence_of_an_earlier_generation_is_stale
+        a_replayed_execution_is_not_removed_by_its_old_retention
+    }
+    results {
+        a_result_is_read_with_its_content_type
+        no_result_is_none_and_an_empty_result_is_one
+        a_failed_attempt_has_no_result
+        every_generation_keeps_its_result
+        a_removed_execution_has_no_result
+    }
+    retention {
+        each_outcome_is_kept_as_its_policy_says
+        a_day_is_the_default
+        without_retention_it_goes_with_the_next_tick
+        what_has_not_ended_is_never_removed
+        removal_by_retention_is_an_event
+    }
+    revoke {
+        a_revoked_lease_is_claimable_again_as_a_reclaim
+        a_repeated_revocation_is_already_satisfied
+        a_newer_lease_is_not_the_revoked_one
+        without_a_live_lease_there_is_nothing_to_revoke
+        a_revocation_at_the_cap_fails_the_execution
+        the_reason_has_a_limit
+    }
+    search {
+        the_newest_comes_first
+        of_the_same_instant_the_higher_id_comes_first
+        every_page_size_finds_each_exactly_once
+        a_walk_is_not_disturbed_by_what_comes_and_goes
+        each_filter_keeps_what_it_names
+        states_are_a_filter_and_follow_the_execution
+        ranges_begin_with_their_first_and_end_before_their_last
+        the_limit_has_a_range
+        a_cursor_is_bound_to_its_filter
+    }
     submit {
         a_new_execution_waits_for_a_worker
+        what_was_said_at_submit_is_in_the_record_and_in_the_task
+        priority_is_clamped_and_the_reply_shows_it
+        a_delay_in_the_future_makes_it_delayed
+        a_delay_that_is_not_in_the_future_is_eligible_at_once
+        a_held_submit_is_blocked_by_the_operator
+        a_full_id_keeps_its_partition
+        a_partition_that_does_not_exist_is_refused
+        every_valid_lane_name_works
+    }
+    subscriptions {
+        from_the_start_reads_all_that_is_kept
+        from_now_brings_only_what_comes_later
+        a_cursor_goes_on_where_the_last_page_ended
+        a_cursor_can_be_used_again
+        an_event_is_told_at_once
+        a_wait_goes_on_over_events_that_do_not_match
+        a_wait_without_events_ends_with_a_cursor
+        each_filter_keeps_what_it_names
+        outcomes_are_a_filter
+        the_named_sets_hold_their_kinds
+        a_cursor_is_bound_to_its_filter
+    }
+    tags {
+        tags_are_put_over_the_ones_that_are_there
+        the_same_tags_again_change_nothing
+        an_execution_in_any_phase_takes_tags
+        a_key_must_have_the_form_caller_dot_field
+        no_tags_are_no_write
+        tags_are_limited_in_all
+        malformed_tags_are_refused
+    }
+    timers {
+        a_tick_counts_what_it_did_by_kind
+        a_tick_goes_oldest_first_and_says_when_there_is_more
+        one_tick_handles_many
+        what_is_due_after_a_transition_is_more
+        a_tick_has_a_range
+        expire_does_it_for_one_execution
+        promote_does_it_for_one_execution
+        mark_lease_expired_does_it_for_one_execution
+        due_tells_the_earliest_time
+        a_sooner_timer_is_told_at_once
+    }
+    trim {
+        events_from_before_the_instant_are_removed
+        the_newest_event_stays_for_its_number
+        a_cursor_behind_retention_is_told_of_the_gap
+        the_list_of_an_execution_tells_its_gap
+        an_execution_whose_events_are_all_gone_tells_its_gap
+        records_of_repetition_go_when_their_window_is_over
+    }
+    unknown {
+        every_operation_says_that_there_is_no_such_execution
+        what_a_timer_does_finds_nothing_to_do
+        no_operation_was_forgotten_above
+        reading_what_is_not_there_is_none
+        lists_and_results_of_what_is_not_there_are_refused
+        an_id_is_uuid_and_partition
+    }
+    upkeep {
+        a_store_answers_and_says_who_it_is
+        the_stores_clock_decides
     }
 }

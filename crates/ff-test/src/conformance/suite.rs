@@ -1,5 +1,30 @@
 //! Turns the list of cases into tests.
 
+use std::pin::Pin;
+
+use crate::world::World;
+
+/// A case under way on its world.
+pub type Case<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// Runs one case on a fresh world, and checks afterwards that the store is sound. Not generic: one
+/// runtime's code serves hundreds of tests.
+pub fn run(make: fn() -> Making, case: for<'a> fn(&'a World) -> Case<'a>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let world = make().await;
+        case(&world).await;
+        world.audit().await;
+    });
+}
+
+/// A world in the making.
+pub type Making = Pin<Box<dyn Future<Output = World>>>;
+
 /// Defines `conformance!`, which makes a test of every listed case for one backend. The `$` is
 /// handed in because a macro that defines a macro cannot write it.
 macro_rules! suite {
@@ -10,11 +35,12 @@ macro_rules! suite {
             ($d make:path) => {
                 $(mod $module {
                     $(
-                        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                        async fn $case() {
-                            let world = $d make().await;
-                            $d crate::conformance::$module::$case(&world).await;
-                            world.audit().await;
+                        #[test]
+                        fn $case() {
+                            $d crate::conformance::run(
+                                || Box::pin($d make()),
+                                |world| Box::pin($d crate::conformance::$module::$case(world)),
+                            );
                         }
                     )*
                 })*

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ff_core::backend::{Backend, Identity, Pending, Upkeep};
 use ff_core::cursor;
 use ff_core::error::{Code, EngineError, Refusal};
-use ff_core::event::{Envelope, EventAbout};
+use ff_core::event::{Envelope, EventAbout, EventKind};
 use ff_core::id::ExecutionId;
 use ff_core::limits;
 use ff_core::machine::{Needs, Settings, Step, apply, claim};
@@ -40,9 +40,10 @@ impl Oracle {
         self.steps.send_modify(|steps| *steps += 1);
     }
 
-    /// A copy of everything.
-    pub fn snapshot(&self) -> State {
-        self.lock().0.clone()
+    /// A look at everything.
+    pub fn look<T>(&self, look: impl FnOnce(&State, TimestampMs) -> T) -> T {
+        let inner = self.lock();
+        look(&inner.0, inner.1)
     }
 
     pub fn now(&self) -> TimestampMs {
@@ -79,7 +80,10 @@ impl Oracle {
             .map_err(|needs| Refusal::new(Code::Internal, format!("the oracle lacks {needs:?}")))?;
         inner.0.perform(&step.changes);
         drop(inner);
-        self.steps.send_modify(|steps| *steps += 1);
+        // A claim that found nothing must not wake itself.
+        if !step.changes.executions.is_empty() {
+            self.steps.send_modify(|steps| *steps += 1);
+        }
         step.reply
     }
 
@@ -162,6 +166,7 @@ impl Oracle {
         let oldest = self.lock().0.events.keys().next().copied();
         let gap = oldest.is_some_and(|oldest| oldest > after + 1) && follow.from != From::Start;
         let limit = follow.limit.clamp(1, limits::PAGE_MAX) as usize;
+        let mut seen = after;
         let found = self
             .wait_for(wait, || {
                 let inner = self.lock();
@@ -171,14 +176,12 @@ impl Oracle {
                 });
                 let items: Vec<_> =
                     envelopes.filter(|e| follow.filter.matches(e)).take(limit).collect();
+                // Taken under the same lock: what comes later must not be skipped.
+                seen = items.last().map_or(inner.0.last_event, |last| last.event.number);
                 (!items.is_empty()).then_some(items)
             })
             .await;
         let items = found.unwrap_or_default();
-        let seen = match items.last() {
-            Some(last) => last.event.number,
-            None => self.lock().0.last_event,
-        };
         Ok(Followed::Events { items, cursor: cursor::encode(&scope, &seen), gap })
     }
 }
@@ -300,8 +303,11 @@ fn attempts(state: &State, query: &ListAttempts) -> Result<Attempts, EngineError
 fn events(state: &State, query: &ListEvents) -> Result<Events, EngineError> {
     let execution = existing(state, query.execution_id)?;
     let about = about(execution);
-    let of_this = state.events.values().filter(|event| event.subject == query.execution_id);
-    let kept: Vec<_> = of_this.filter(|event| event.seq > query.after_seq).collect();
+    let of_this = || state.events.values().filter(|event| event.subject == query.execution_id);
+    // An id that was removed and given again begins a new history.
+    let born = of_this().rfind(|event| event.kind == EventKind::Submitted);
+    let born = born.map_or(0, |event| event.number);
+    let kept: Vec<_> = of_this().filter(|e| e.number >= born && e.seq > query.after_seq).collect();
     let gap = kept
         .first()
         .map_or(execution.event_seq > query.after_seq, |first| first.seq > query.after_seq + 1);

@@ -1,0 +1,96 @@
+//! The command: chooses the store, runs the scenario, checks the store and prints the report.
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+
+use super::backlog::Backlog;
+use super::floor::FloorScenario;
+use super::idle::Idle;
+use super::lifecycle::Lifecycle;
+use super::memory::Memory;
+use super::start_latency::StartLatency;
+use super::{Measured, Place, Report, Target};
+
+/// Measure a store: speed, latency, idle cost, size
+///
+/// Prints one JSON object and a short table; with --json only the object, on one line. Every run
+/// checks the invariants of the store at its end: a run with errors or violations exits with 1.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    ff bench lifecycle\n  \
+    ff bench lifecycle --store 'sqlite:bench.db?durability=normal' --payload-bytes 100\n  \
+    ff bench start_latency --store sqlite::memory: --json\n\n\
+    Compare figures of one machine only, and look at floor_ratio rather than at throughput: the\n\
+    floor is the bare database doing the same row writes on the same disk in the same run.")]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    scenario: Scenario,
+
+    /// Store to measure: sqlite:PATH, sqlite::memory:, each with ?durability=full|normal|off.
+    /// Without it a file in the temporary folder (TMPDIR) that is removed afterwards
+    #[arg(long, value_name = "URL", global = true)]
+    store: Option<String>,
+
+    /// Print only the JSON object, on one line
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+#[command(rename_all = "snake_case")]
+enum Scenario {
+    Lifecycle(Lifecycle),
+    StartLatency(StartLatency),
+    Idle(Idle),
+    Memory(Memory),
+    Backlog(Backlog),
+    Floor(FloorScenario),
+}
+
+impl Bench {
+    /// Whether the run was without errors and the store is sound.
+    pub(crate) async fn run(self) -> anyhow::Result<bool> {
+        let place = Place::choose(self.store.as_deref())?;
+        // An interrupted run ends here too, so that a temporary store goes with it.
+        let report = tokio::select! {
+            report = self.scenario.run(place) => report?,
+            _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+        };
+        report.print(self.json)?;
+        Ok(report.is_sound())
+    }
+}
+
+impl Scenario {
+    async fn run(&self, place: Place) -> anyhow::Result<Report> {
+        match self {
+            Self::Lifecycle(scenario) => on_store(scenario, place).await,
+            Self::StartLatency(scenario) => on_store(scenario, place).await,
+            Self::Idle(scenario) => on_store(scenario, place).await,
+            Self::Memory(scenario) => on_store(scenario, place).await,
+            Self::Backlog(scenario) => on_store(scenario, place).await,
+            Self::Floor(scenario) => {
+                let measured = scenario.run(&place).await?;
+                Report::new(scenario, &place, measured, None)
+            }
+        }
+    }
+}
+
+/// What is measured, by its name, with its parameters.
+pub(super) trait Named: serde::Serialize {
+    const NAME: &'static str;
+}
+
+/// A scenario that runs on an open store.
+pub(super) trait OnStore: Named {
+    async fn run(&self, target: &Target) -> anyhow::Result<Measured>;
+}
+
+async fn on_store<S: OnStore>(scenario: &S, place: Place) -> anyhow::Result<Report> {
+    let target = Target::open(place)?;
+    let measured = scenario.run(&target).await?;
+    let violations = target.audit().await?;
+    target.close().await?;
+    Report::new(scenario, &target.place, measured, Some(violations == 0))
+}

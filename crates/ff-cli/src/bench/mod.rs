@@ -1,0 +1,27 @@
+//! `ff bench`: measures a store and prints one JSON object.
+//!
+//! Each scenario is a file: its parameters as a struct of flags, and how it is measured. What they
+//! share is beside them: [`Target`] is the store under test, [`Measured`] what a scenario found,
+//! [`Report`] the object that is printed.
+
+mod backlog;
+mod command;
+mod faults;
+mod floor;
+mod host;
+mod idle;
+mod latency;
+mod lifecycle;
+mod memory;
+mod place;
+mod progress;
+mod report;
+mod start_latency;
+mod target;
+
+pub(crate) use command::Bench;
+use faults::Faults;
+use latency::Latencies;
+use place::Place;
+use report::{Measured, Report};
+use target::Target;

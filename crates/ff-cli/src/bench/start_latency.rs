@@ -1,0 +1,112 @@
+//! From the submit call to the start of a handler that was waiting for work.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use clap::Args;
+use ff_core::backend::{Backend, BackendExt};
+use ff_core::id::ExecutionId;
+use ff_engine::Shutdown;
+use serde::Serialize;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::MissedTickBehavior;
+
+use super::command::{Named, OnStore};
+use super::target::{complete, payload};
+use super::{Faults, Latencies, Measured, Target, progress};
+
+/// Longer than any start takes on a store that works.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Submit call to start of a handler, with one worker waiting for work
+#[derive(Debug, Clone, Args, Serialize)]
+#[command(after_help = "Example: ff bench start_latency --store sqlite::memory: --samples 500")]
+pub(crate) struct StartLatency {
+    /// How many starts to time
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    samples: u64,
+    /// Submits a second; slow enough that the worker is idle again for each
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rate: u32,
+}
+
+impl Named for StartLatency {
+    const NAME: &'static str = "start_latency";
+}
+
+/// A handler begins.
+type Start = (ExecutionId, Instant);
+
+impl OnStore for StartLatency {
+    async fn run(&self, target: &Target) -> anyhow::Result<Measured> {
+        let (sender, mut starts) = unbounded_channel();
+        let (stop, shutdown) = Shutdown::channel();
+        let worker = tokio::spawn(work(target.clone(), sender, shutdown));
+        let faults = Faults::default();
+        let before = target.store.stats();
+        let begun = Instant::now();
+        let latencies = self.sample(target, &mut starts, &faults).await?;
+        let duration = begun.elapsed();
+        let commands_per_execution = target.commands_per_execution(before, self.samples);
+        stop.send_replace(true);
+        worker.await??;
+        Ok(Measured {
+            duration,
+            throughput_per_s: Some(self.samples as f64 / duration.as_secs_f64()),
+            latency: latencies.percentiles(),
+            commands_per_execution: Some(commands_per_execution),
+            errors: faults.count(),
+            ..Measured::default()
+        })
+    }
+}
+
+impl StartLatency {
+    async fn sample(
+        &self,
+        target: &Target,
+        starts: &mut UnboundedReceiver<Start>,
+        faults: &Faults,
+    ) -> anyhow::Result<Latencies> {
+        let mut latencies = Latencies::new()?;
+        let bar = progress::bar("starting", self.samples);
+        let mut ticks = tokio::time::interval(Duration::from_secs(1) / self.rate);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first tick comes at once; the worker needs a moment to begin to wait.
+        ticks.tick().await;
+        for _ in 0..self.samples {
+            ticks.tick().await;
+            let submit = target.submit(&payload(0));
+            let id = submit.execution_id;
+            let begun = Instant::now();
+            if let Err(error) = target.store.call(submit).await {
+                faults.note(&error);
+                continue;
+            }
+            let start = tokio::time::timeout(PATIENCE, starts.recv()).await;
+            match start.context("a submitted execution was not started")? {
+                Some((started, at)) if started == id => latencies.record(at - begun),
+                other => faults.note(&format!("started {other:?} instead of {id}")),
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(latencies)
+    }
+}
+
+/// One worker that always waits, and completes what it gets at once.
+async fn work(
+    target: Target,
+    starts: UnboundedSender<Start>,
+    mut shutdown: Shutdown,
+) -> anyhow::Result<()> {
+    while let Some(tasks) = shutdown.or(target.store.claim(target.claim(1), PATIENCE)).await {
+        let at = Instant::now();
+        for task in tasks? {
+            starts.send((task.execution_id, at))?;
+            target.store.call(complete(&task)).await?;
+        }
+    }
+    Ok(())
+}

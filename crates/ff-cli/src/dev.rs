@@ -1,0 +1,112 @@
+//! `ff dev`: a store, the engine and a demonstration in one process.
+
+mod demo;
+mod feed;
+mod tally;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use ff_backend_sqlite::{SqliteOptions, SqliteStore};
+use ff_core::backend::{Backend, Upkeep};
+use ff_engine::{Engine, EngineOptions, Shutdown};
+
+use self::feed::Feed;
+use self::tally::Tally;
+
+/// How long work under way may take to end after the wish to stop.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Run FlowFabric on this machine with a small demonstration
+///
+/// Opens the store (and makes it), runs the engine, submits a few executions, works on them and
+/// prints every event as it happens, until Ctrl-C. Everything stays in the store: start again and
+/// it is still there. One process owns the file; a second one exits with 8.
+#[derive(Args)]
+#[command(after_help = "Example: ff dev --store sqlite:flowfabric.db")]
+pub(crate) struct Dev {
+    /// Store: sqlite:PATH, or sqlite::memory: to keep nothing
+    #[arg(long, value_name = "URL", env = "FF_STORE", default_value = "sqlite:flowfabric.db")]
+    store: String,
+}
+
+impl Dev {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let stop_wanted = stop_wanted()?;
+        let options: SqliteOptions = self.store.parse()?;
+        let place = place(options.path.as_deref());
+        let store = Arc::new(SqliteStore::open(options)?);
+        println!("store    {place}, durability {}", store.identity().durability);
+        println!("kept     {}", Tally::of(&*store).await?);
+        println!("stop     Ctrl-C; what is in the store stays there\n");
+        let worked = work_until(stop_wanted, &store).await;
+        let tally = Tally::of(&*store).await;
+        store.shutdown_prepare(GRACE).await?;
+        worked?;
+        println!("\nstopped  {} in {place}", tally?);
+        Ok(())
+    }
+}
+
+/// Engine, worker and feed, until somebody wants them to stop or one of them fails.
+async fn work_until(
+    stop_wanted: impl Future<Output = ()>,
+    store: &Arc<SqliteStore>,
+) -> anyhow::Result<()> {
+    let backend = Arc::clone(store) as Arc<dyn Backend>;
+    let (stop, shutdown) = Shutdown::channel();
+    let (stop_feed, feed_shutdown) = Shutdown::channel();
+    let feed = Feed::from_now(Arc::clone(&backend)).await?;
+    let mut feed = tokio::spawn(feed.run(feed_shutdown));
+    let engine = Engine::new(Arc::clone(&backend), EngineOptions::default());
+    let engine = tokio::spawn(engine.run(shutdown.clone()));
+    let mut worker = tokio::spawn(demo::work(Arc::clone(&backend), shutdown));
+    demo::submit(&*backend).await?;
+    let failed = tokio::select! {
+        () = stop_wanted => None,
+        ended = &mut worker => Some(ended),
+        ended = &mut feed => Some(ended),
+    };
+    stop.send_replace(true);
+    if let Some(ended) = failed {
+        return ended?.context("the demonstration broke off");
+    }
+    // The feed goes last, so that it tells how the work under way ended.
+    let worked = worker.await;
+    stop_feed.send_replace(true);
+    feed.await??;
+    engine.await?;
+    worked?
+}
+
+fn place(path: Option<&Path>) -> String {
+    match path {
+        None => "in memory, gone with this process".to_owned(),
+        Some(path) => std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string(),
+    }
+}
+
+/// Ends with the first signal to stop. Signals count from the call on, not from the first poll.
+#[cfg(unix)]
+fn stop_wanted() -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn stop_wanted() -> anyhow::Result<impl Future<Output = ()>> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}

@@ -1,0 +1,73 @@
+//! What a failed command tells: a sentence for a person, an exit code for a script.
+
+use ff_backend_sqlite::{FloorError, OpenError};
+use ff_core::error::EngineError;
+
+const UNEXPECTED: u8 = 1;
+const CONFIGURATION: u8 = 2;
+const UNAVAILABLE: u8 = 8;
+
+/// What went wrong and why. A cause that the text before it names already is not repeated.
+pub(crate) fn text_of(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// The exit code that tells a script what to do about `error`. Codes of the engine bring their
+/// own; wrong usage never comes here, clap ends the process with 2.
+pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
+    if let Some(error) = error.downcast_ref::<OpenError>() {
+        return of_open(error);
+    }
+    if let Some(error) = error.downcast_ref::<EngineError>() {
+        return error.code().exit_code();
+    }
+    match error.downcast_ref::<FloorError>() {
+        Some(FloorError::Open(error)) => of_open(error),
+        Some(FloorError::Engine(error)) => error.code().exit_code(),
+        Some(FloorError::Sqlite(_)) => UNAVAILABLE,
+        None => UNEXPECTED,
+    }
+}
+
+/// A store that another process has may be free later; every other refusal at boot stays.
+fn of_open(error: &OpenError) -> u8 {
+    match error {
+        OpenError::Owned { .. } => UNAVAILABLE,
+        _ => CONFIGURATION,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ff_core::error::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn failures_have_the_codes_that_scripts_rely_on() {
+        let owned = OpenError::Owned { path: "ff.db".into(), owner: "7".to_owned() };
+        let cases: [(anyhow::Error, u8); 5] = [
+            (owned.into(), 8),
+            (OpenError::TooNew { found: 9, known: 1 }.into(), 2),
+            (EngineError::from(Refusal::invalid("max", "too many")).into(), 5),
+            (EngineError::unavailable("closed").into(), 8),
+            (anyhow::anyhow!("a bug"), 1),
+        ];
+        for (error, code) in cases {
+            assert_eq!(code_of(&error.context("while testing")), code);
+        }
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        let source = std::io::Error::other("disk on fire");
+        let error = anyhow::Error::from(OpenError::File { path: "ff.db".into(), source });
+        assert_eq!(text_of(&error.context("no store")), "no store: ff.db: disk on fire");
+    }
+}

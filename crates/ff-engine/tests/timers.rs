@@ -1,0 +1,107 @@
+//! The engine on a real store with the real clock: what is due happens by itself.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ff_backend_sqlite::{SqliteOptions, SqliteStore};
+use ff_core::backend::{Backend, BackendExt, Upkeep};
+use ff_core::id::{ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
+use ff_core::operation::{Claim, LaneOrder, LaneShare, Submit, Task};
+use ff_engine::{Engine, EngineOptions, Report, Shutdown};
+use uuid::Uuid;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Running {
+    store: Arc<SqliteStore>,
+    report: Arc<Report>,
+    stop: tokio::sync::watch::Sender<bool>,
+    engine: tokio::task::JoinHandle<()>,
+}
+
+fn start() -> Running {
+    let store = Arc::new(SqliteStore::open(SqliteOptions::memory()).unwrap());
+    let backend = Arc::clone(&store) as Arc<dyn Backend>;
+    // Nothing may depend on the safety interval: it is longer than the patience of the test.
+    let options = EngineOptions { timer_interval: PATIENCE * 2, ..EngineOptions::default() };
+    let engine = Engine::new(backend, options);
+    let report = engine.report();
+    let (stop, shutdown) = Shutdown::channel();
+    Running { store, report, stop, engine: tokio::spawn(engine.run(shutdown)) }
+}
+
+fn lane() -> LaneId {
+    LaneId::new("work").unwrap()
+}
+
+impl Running {
+    fn submit(&self) -> Submit {
+        let id = ExecutionId::solo(Uuid::now_v7(), &self.store.settings().partitions);
+        Submit::new(id, lane(), Kind::new("test").unwrap())
+    }
+
+    async fn claim(&self, lease_ttl_ms: u64, wait: Duration) -> Option<Task> {
+        let claim = Claim {
+            namespace: Namespace::default(),
+            worker_id: WorkerId::new("w").unwrap(),
+            worker_instance_id: WorkerInstanceId::new("w-1").unwrap(),
+            lanes: vec![LaneShare::new(lane())],
+            order: LaneOrder::Weighted,
+            capabilities: Default::default(),
+            max: 1,
+            lease_ttl_ms,
+            seed: Uuid::now_v7(),
+        };
+        self.store.claim(claim, wait).await.unwrap().pop()
+    }
+
+    /// The engine counts right after the step that woke us.
+    async fn counted(&self, scanner: &str) {
+        let counted = async {
+            while self.report.processed().get(scanner) != Some(&1) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, counted).await.expect("counted once");
+    }
+
+    async fn stop(self) {
+        self.stop.send_replace(true);
+        tokio::time::timeout(PATIENCE, self.engine).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delay_ends_when_it_is_due() {
+    let running = start();
+    let now = running.store.server_time_ms().await.unwrap();
+    let submit = Submit { delay_until: Some(now.after(150)), ..running.submit() };
+    running.store.call(submit).await.unwrap();
+    let begun = Instant::now();
+    let task = running.claim(30_000, PATIENCE).await;
+    assert!(task.is_some());
+    assert!(begun.elapsed() >= Duration::from_millis(100), "not before it is due");
+    assert!(begun.elapsed() < Duration::from_secs(5), "pushed, not found by the safety interval");
+    running.counted("delayed_promoter").await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_lease_is_claimable_again() {
+    let running = start();
+    running.store.call(running.submit()).await.unwrap();
+    let first = running.claim(200, PATIENCE).await.unwrap();
+    let second = running.claim(30_000, PATIENCE).await.unwrap();
+    assert_eq!(first.execution_id, second.execution_id);
+    assert_eq!((second.lease_epoch, second.reclaim_count), (2, 1));
+    running.counted("lease_expiry").await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_engine_stops_when_it_is_told() {
+    let running = start();
+    running.stop().await;
+}

@@ -1,0 +1,250 @@
+//! Subscriptions: events of all partitions, resumable from a cursor.
+
+use std::time::Duration;
+
+use ff_core::backend::{BackendExt, EventsAfter};
+use ff_core::error::Code;
+use ff_core::event::{Envelope, EventKind};
+use ff_core::id::{ExecutionId, Kind};
+use ff_core::limits;
+use ff_core::operation::{Claim, Release, Replay, Submit};
+use ff_core::read::{EventFilter, Follow, From, Subscription};
+use ff_core::state::Outcome;
+use tokio::time::timeout;
+
+use crate::world::{
+    PATIENCE, World, cancel, code, delay, fail, hold, lane, namespace, revoke, tags,
+};
+
+fn follow(filter: &EventFilter, from: From) -> Follow {
+    Follow { filter: filter.clone(), from, limit: limits::PAGE_MAX }
+}
+
+async fn look(world: &World, filter: &EventFilter, from: From) -> EventsAfter {
+    world.backend.events(follow(filter, from), Duration::ZERO).await.unwrap()
+}
+
+/// Where a subscription that begins now stands.
+async fn now(world: &World, filter: &EventFilter) -> From {
+    From::Cursor(look(world, filter, From::Now).await.cursor)
+}
+
+fn subjects(items: &[Envelope]) -> Vec<ExecutionId> {
+    items.iter().map(|envelope| envelope.event.subject).collect()
+}
+
+fn kinds(items: &[Envelope]) -> Vec<EventKind> {
+    items.iter().map(|envelope| envelope.event.kind).collect()
+}
+
+pub async fn from_the_start_reads_all_that_is_kept(world: &World) {
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(world.submit(world.work()).await);
+    }
+    let after = look(world, &EventFilter::default(), From::Start).await;
+    assert_eq!((subjects(&after.items), after.gap), (ids, false));
+}
+
+pub async fn from_now_brings_only_what_comes_later(world: &World) {
+    let filter = EventFilter::default();
+    // Often, because a store may answer a write before it tells those who follow the log.
+    for _ in 0..50 {
+        world.submit(world.work()).await;
+        let after = look(world, &filter, From::Now).await;
+        assert_eq!((after.items.len(), after.gap), (0, false));
+        let later = world.submit(world.work()).await;
+        let after = look(world, &filter, From::Cursor(after.cursor)).await;
+        assert_eq!(subjects(&after.items), [later]);
+    }
+}
+
+pub async fn a_cursor_goes_on_where_the_last_page_ended(world: &World) {
+    for _ in 0..4 {
+        let id = world.submit(world.work()).await;
+        world.act(hold(id)).await;
+    }
+    let whole = world.log().await;
+    assert_eq!(whole.len(), 8);
+    for limit in [1, 3, 8] {
+        let (mut seen, mut from) = (Vec::new(), From::Start);
+        loop {
+            let page = Follow { filter: EventFilter::default(), from, limit };
+            let page = world.backend.events(page, Duration::ZERO).await.unwrap();
+            assert!(page.items.len() <= limit as usize && !page.gap);
+            if page.items.is_empty() {
+                break;
+            }
+            seen.extend(page.items);
+            from = From::Cursor(page.cursor);
+        }
+        assert_eq!(seen, whole, "{limit} a page");
+    }
+}
+
+pub async fn a_cursor_can_be_used_again(world: &World) {
+    let filter = EventFilter::default();
+    let from = now(world, &filter).await;
+    let id = world.submit(world.work()).await;
+    for _ in 0..2 {
+        assert_eq!(subjects(&look(world, &filter, from.clone()).await.items), [id]);
+    }
+}
+
+pub async fn an_event_is_told_at_once(world: &World) {
+    let filter = EventFilter::default();
+    let from = now(world, &filter).await;
+    let submit = world.work();
+    let id = submit.execution_id;
+    let waiting = timeout(PATIENCE, world.backend.events(follow(&filter, from), PATIENCE));
+    let (told, _) = tokio::join!(waiting, world.submit(submit));
+    assert_eq!(subjects(&told.expect("told in time").unwrap().items), [id]);
+}
+
+pub async fn a_wait_goes_on_over_events_that_do_not_match(world: &World) {
+    let filter = EventFilter { lanes: vec![lane("wanted")], ..EventFilter::default() };
+    let from = now(world, &filter).await;
+    let waiting = timeout(PATIENCE, world.backend.events(follow(&filter, from), PATIENCE));
+    let (told, wanted) = tokio::join!(waiting, async {
+        world.submit(world.work()).await;
+        world.submit(world.work_on("wanted")).await
+    });
+    assert_eq!(subjects(&told.expect("told in time").unwrap().items), [wanted]);
+}
+
+pub async fn a_wait_without_events_ends_with_a_cursor(world: &World) {
+    let filter = EventFilter { lanes: vec![lane("wanted")], ..EventFilter::default() };
+    let from = now(world, &filter).await;
+    world.submit(world.work()).await;
+    let wait = Duration::from_millis(20);
+    let empty = world.backend.events(follow(&filter, from.clone()), wait).await.unwrap();
+    assert_eq!((empty.items.len(), empty.gap), (0, false));
+    let wanted = world.submit(world.work_on("wanted")).await;
+    for from in [from, From::Cursor(empty.cursor)] {
+        assert_eq!(subjects(&look(world, &filter, from).await.items), [wanted]);
+    }
+}
+
+pub async fn each_filter_keeps_what_it_names(world: &World) {
+    let elsewhere = namespace("elsewhere");
+    let base = EventFilter { kinds_of_event: vec![EventKind::Submitted], ..Default::default() };
+    let plain = world.submit(world.work()).await;
+    let tenant = world.submit(Submit { namespace: elsewhere.clone(), ..world.work() }).await;
+    let other_lane = world.submit(world.work_on("other")).await;
+    let mail = Kind::new("mail").unwrap();
+    let other_kind = world.submit(Submit { kind: mail.clone(), ..world.work() }).await;
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let tagged = Submit { tags: tags(&[("a", "1"), ("b", "2")]), ..world.work() };
+    let tagged = world.submit(tagged).await;
+    let all = vec![plain, tenant, other_lane, other_kind, tagged];
+    let test = Kind::new("test").unwrap();
+    let cases = [
+        (base.clone(), all),
+        (EventFilter { namespace: Some(elsewhere), ..base.clone() }, vec![tenant]),
+        (EventFilter { lanes: vec![lane("other")], ..base.clone() }, vec![other_lane]),
+        (
+            EventFilter { lanes: vec![lane("none"), lane("other")], ..base.clone() },
+            vec![other_lane],
+        ),
+        (EventFilter { kinds: vec![mail], ..base.clone() }, vec![other_kind]),
+        (EventFilter { tags: vec![pair("a", "1")], ..base.clone() }, vec![tagged]),
+        (EventFilter { tags: vec![pair("a", "1"), pair("b", "2")], ..base.clone() }, vec![tagged]),
+        (EventFilter { tags: vec![pair("a", "1"), pair("b", "1")], ..base.clone() }, vec![]),
+        (
+            EventFilter { tags: vec![pair("a", "1")], kinds: vec![test], ..base.clone() },
+            vec![tagged],
+        ),
+        (EventFilter { kinds_of_event: vec![EventKind::Claimed], ..base }, vec![]),
+    ];
+    for (filter, expected) in cases {
+        let found = look(world, &filter, From::Start).await;
+        assert_eq!(subjects(&found.items), expected, "{filter:?}");
+    }
+}
+
+pub async fn outcomes_are_a_filter(world: &World) {
+    let done = world.finish(world.work()).await.execution_id;
+    let cancelled = world.submit(world.work()).await;
+    world.act(cancel(cancelled)).await;
+    for (outcomes, expected) in [
+        (vec![Outcome::Success], vec![done]),
+        (vec![Outcome::Cancelled, Outcome::Failed], vec![cancelled]),
+        (vec![Outcome::Success, Outcome::Cancelled], vec![done, cancelled]),
+        (vec![Outcome::Expired], vec![]),
+    ] {
+        let filter = EventFilter { outcomes, ..EventFilter::default() };
+        let found = look(world, &filter, From::Start).await;
+        assert_eq!(subjects(&found.items), expected, "{:?}", filter.outcomes);
+    }
+}
+
+/// A life with a hold, a delay, a retry, both kinds of lost lease and a replay.
+async fn eventful(world: &World) {
+    let id = world.submit(world.work()).await;
+    world.act(hold(id)).await;
+    world.act(Release { execution_id: id }).await;
+    world.act(delay(&world.claim_one().await, 10)).await;
+    world.pass(10).await;
+    world.act(fail(&world.claim_one().await, "transient")).await;
+    world.pass(1_000).await;
+    world.claim_one().await;
+    world.act(revoke(id)).await;
+    let claim = Claim { lease_ttl_ms: limits::LEASE_TTL_MIN_MS, ..world.claim_request(1) };
+    world.claim_as(claim).await;
+    world.pass(limits::LEASE_TTL_MIN_MS.cast_signed()).await;
+    world.complete(&world.claim_one().await).await.unwrap();
+    world.act(Replay { execution_id: id }).await;
+    world.act(cancel(id)).await;
+}
+
+pub async fn the_named_sets_hold_their_kinds(world: &World) {
+    eventful(world).await;
+    let named = |subscription: Subscription| EventFilter {
+        kinds_of_event: subscription.kinds_of_event(),
+        ..EventFilter::default()
+    };
+    use EventKind::*;
+    let completions = look(world, &named(Subscription::Completions), From::Start).await;
+    assert_eq!(kinds(&completions.items), [Completed, Cancelled]);
+    let leases = look(world, &named(Subscription::LeaseHistory), From::Start).await;
+    assert_eq!(
+        kinds(&leases.items),
+        [
+            Claimed,
+            Delayed,
+            Claimed,
+            RetryScheduled,
+            Claimed,
+            LeaseRevoked,
+            Claimed,
+            LeaseExpired,
+            Claimed,
+            Completed,
+            Replayed,
+            Cancelled,
+        ]
+    );
+    let lifecycle = look(world, &named(Subscription::Lifecycle), From::Start).await;
+    assert_eq!(lifecycle.items, world.log().await);
+}
+
+pub async fn a_cursor_is_bound_to_its_filter(world: &World) {
+    world.submit(world.work()).await;
+    let filter = EventFilter { lanes: vec![lane("work")], ..EventFilter::default() };
+    let cursor = look(world, &filter, From::Start).await.cursor;
+    assert!(cursor.len() <= limits::CURSOR_BYTES);
+    let long = "x".repeat(limits::CURSOR_BYTES + 1);
+    let other = EventFilter { lanes: vec![lane("other")], ..EventFilter::default() };
+    for (filter, text) in [
+        (&other, cursor.as_str()),
+        (&EventFilter::default(), cursor.as_str()),
+        (&filter, &cursor[..cursor.len() - 2]),
+        (&filter, ""),
+        (&filter, "start"),
+        (&filter, long.as_str()),
+    ] {
+        let asked = follow(filter, From::Cursor(text.to_owned()));
+        let refused = code(world.backend.events(asked, Duration::ZERO).await);
+        assert_eq!(refused, Code::InvalidCursor, "{text:.40}");
+    }
+}

@@ -1,0 +1,111 @@
+//! Executions that do not exist.
+
+use std::collections::BTreeSet;
+
+use ff_core::backend::BackendExt;
+use ff_core::error::Code;
+use ff_core::id::ExecutionId;
+use ff_core::operation::{
+    ChangePriority, Command, Delete, ExpireExecution, Fired, MarkLeaseExpired, NotDue,
+    PromoteDelayed, Release, Replay, Reply, Tick,
+};
+use ff_core::read::{Explain, ListAttempts, ListEvents, ReadContext, ReadState};
+use uuid::Uuid;
+
+use crate::world::{World, cancel, code, fenced, hold, revoke, set_tags};
+
+fn nobody(world: &World) -> ExecutionId {
+    ExecutionId::solo(Uuid::now_v7(), &world.backend.settings().partitions)
+}
+
+/// Every operation on one execution, by name; what it is given names an execution that is not.
+async fn operations(world: &World) -> Vec<(&'static str, Command)> {
+    let mut task = world.start(world.work()).await;
+    task.execution_id = nobody(world);
+    let [renew, progress, complete, fail, delay, cancel_held] = fenced(&task);
+    let id = task.execution_id;
+    vec![
+        ("renew_lease", renew),
+        ("update_progress", progress),
+        ("complete_execution", complete),
+        ("fail_execution", fail),
+        ("delay_execution", delay),
+        ("cancel_execution", cancel_held),
+        ("cancel_execution", cancel(id).into()),
+        ("revoke_lease", revoke(id).into()),
+        ("hold_execution", hold(id).into()),
+        ("release_execution", Release { execution_id: id }.into()),
+        ("change_priority", ChangePriority { execution_id: id, priority: 1 }.into()),
+        ("set_execution_tags", set_tags(id, &[("a.b", "c")]).into()),
+        ("replay_execution", Replay { execution_id: id }.into()),
+        ("delete_execution", Delete { execution_id: id }.into()),
+    ]
+}
+
+pub async fn every_operation_says_that_there_is_no_such_execution(world: &World) {
+    for (name, command) in operations(world).await {
+        assert_eq!(command.name(), name);
+        world.refuses(command, Code::ExecutionNotFound).await;
+    }
+}
+
+/// What a timer does, for one execution.
+fn timed(execution_id: ExecutionId) -> [(&'static str, Command); 3] {
+    [
+        ("expire_execution", ExpireExecution { execution_id }.into()),
+        ("promote_delayed", PromoteDelayed { execution_id }.into()),
+        ("mark_lease_expired_if_due", MarkLeaseExpired { execution_id }.into()),
+    ]
+}
+
+pub async fn what_a_timer_does_finds_nothing_to_do(world: &World) {
+    let nothing = Fired::AlreadySatisfied(NotDue::ExecutionNotFound);
+    for (name, command) in timed(nobody(world)) {
+        assert_eq!(command.name(), name);
+        let reply = world.command(command).await.unwrap();
+        let fired = match reply {
+            Reply::ExpireExecution(fired)
+            | Reply::PromoteDelayed(fired)
+            | Reply::MarkLeaseExpired(fired) => fired,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(fired, nothing, "{name}");
+    }
+}
+
+pub async fn no_operation_was_forgotten_above(world: &World) {
+    let mut known = operations(world).await;
+    known.extend(timed(nobody(world)));
+    // These two act on nothing that must exist.
+    known.push(("submit_execution", world.work().into()));
+    known.push(("tick", Tick { partition: None, most: 1 }.into()));
+    let names: BTreeSet<_> = known.iter().map(|(_, command)| command.name()).collect();
+    assert_eq!(names, known.iter().map(|(name, _)| *name).collect());
+    assert_eq!(names, Command::NAMES.iter().copied().collect());
+}
+
+pub async fn reading_what_is_not_there_is_none(world: &World) {
+    let id = nobody(world);
+    assert_eq!(world.find(id).await, None);
+    assert_eq!(world.backend.ask(ReadState { execution_id: id }).await, Ok(None));
+    assert_eq!(world.backend.ask(ReadContext { execution_id: id }).await, Ok(None));
+    assert_eq!(world.backend.ask(Explain { execution_id: id }).await, Ok(None));
+}
+
+pub async fn lists_and_results_of_what_is_not_there_are_refused(world: &World) {
+    let id = nobody(world);
+    assert_eq!(code(world.result(id).await), Code::ExecutionNotFound);
+    let attempts = ListAttempts { execution_id: id, after: None, limit: 1 };
+    assert_eq!(code(world.backend.ask(attempts).await), Code::ExecutionNotFound);
+    let events = ListEvents { execution_id: id, after_seq: 0, limit: 1 };
+    assert_eq!(code(world.backend.ask(events).await), Code::ExecutionNotFound);
+}
+
+pub async fn an_id_is_uuid_and_partition(world: &World) {
+    let id = world.submit(world.work()).await;
+    let count = world.backend.settings().partitions.flow;
+    let beside = ExecutionId::new((id.partition() + 1) % count, id.uuid());
+    assert_eq!(world.find(beside).await, None);
+    world.refuses(cancel(beside), Code::ExecutionNotFound).await;
+    assert_eq!(world.claim_ids(1).await, [id]);
+}

@@ -1,0 +1,134 @@
+//! What must be equal.
+
+use std::fmt::Debug;
+
+use ff_core::backend::{Backend, BackendExt};
+use ff_core::error::EngineError;
+use ff_core::id::ExecutionId;
+use ff_core::limits;
+use ff_core::operation::{Reply, Submitted, Task};
+use ff_core::read::{
+    Audit, Describe, Due, Explain, Filter, ListAttempts, ListEvents, ReadContext, ReadResult,
+    Search,
+};
+
+use crate::oracle::Oracle;
+use crate::world::World;
+
+/// Replies, apart from event numbers, which only have an order.
+pub(super) fn same_reply(
+    expected: &Result<Reply, EngineError>,
+    found: &Result<Reply, EngineError>,
+) -> Result<(), String> {
+    match (expected, found) {
+        (Ok(expected), Ok(found)) => same(&without_number(expected), &without_number(found)),
+        (Err(expected), Err(found)) => same_error(expected, found),
+        (expected, found) => Err(different(expected, found)),
+    }
+}
+
+pub(super) fn same_tasks(
+    expected: &Result<Vec<Task>, EngineError>,
+    found: &Result<Vec<Task>, EngineError>,
+) -> Result<(), String> {
+    match (expected, found) {
+        (Ok(expected), Ok(found)) => same(expected, found),
+        (Err(expected), Err(found)) => same_error(expected, found),
+        (expected, found) => Err(different(expected, found)),
+    }
+}
+
+/// Codes and what they say of the present; wording may differ between stores.
+fn same_error(expected: &EngineError, found: &EngineError) -> Result<(), String> {
+    let current = |error: &EngineError| error.refusal().and_then(|refusal| refusal.current);
+    if expected.code() == found.code() && current(expected) == current(found) {
+        Ok(())
+    } else {
+        Err(different(expected, found))
+    }
+}
+
+fn without_number(reply: &Reply) -> Reply {
+    let mut reply = reply.clone();
+    if let Reply::Submit(Submitted::Created { event_id, .. }) = &mut reply {
+        event_id.number = 0;
+    }
+    reply
+}
+
+fn same<T: PartialEq + Debug>(expected: &T, found: &T) -> Result<(), String> {
+    if expected == found { Ok(()) } else { Err(different(expected, found)) }
+}
+
+fn different(expected: &impl Debug, found: &impl Debug) -> String {
+    format!("  expected {expected:?}\n  found    {found:?}")
+}
+
+/// Everything that can be asked, of everything there is.
+pub(super) async fn same_state(oracle: &Oracle, world: &World) -> Result<(), String> {
+    let expected = everything(oracle).await?;
+    let found = everything(&*world.backend).await?;
+    for (expected, found) in expected.iter().zip(&found) {
+        same(expected, found)?;
+    }
+    same(&expected.len(), &found.len())?;
+    let audited = world.backend.ask(Audit).await.map_err(|error| error.to_string())?;
+    if audited.violations.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("violated: {:#?}", audited.violations))
+    }
+}
+
+/// One text for each fact, in an order that does not depend on the store.
+async fn everything(backend: &dyn Backend) -> Result<Vec<String>, String> {
+    let mut facts = Vec::new();
+    let due = backend.ask(Due).await.map_err(|error| error.to_string())?;
+    facts.push(format!("due {:?}", due.items.iter().map(|(_, at)| *at).min()));
+    for id in all_ids(backend).await? {
+        let query = Describe { execution_id: id };
+        let record = backend.ask(query).await.map_err(|error| error.to_string())?;
+        let record = record.ok_or_else(|| format!("{id} is listed and not there"))?;
+        let mut record = *record;
+        record.last_event_id.number = 0;
+        facts.push(format!("{id} {record:?}"));
+        facts.extend(beside(backend, id).await?);
+    }
+    Ok(facts)
+}
+
+async fn all_ids(backend: &dyn Backend) -> Result<Vec<ExecutionId>, String> {
+    let mut ids = Vec::new();
+    let mut cursor = None;
+    loop {
+        let search = Search { filter: Filter::default(), cursor, limit: 7 };
+        let page = backend.ask(search).await.map_err(|error| error.to_string())?;
+        ids.extend(page.items.iter().map(|record| record.execution_id));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(ids);
+        }
+    }
+}
+
+async fn beside(backend: &dyn Backend, id: ExecutionId) -> Result<Vec<String>, String> {
+    let attempts = ListAttempts { execution_id: id, after: None, limit: limits::PAGE_MAX };
+    let events = ListEvents { execution_id: id, after_seq: 0, limit: limits::PAGE_MAX };
+    let result = ReadResult { execution_id: id, attempt_index: None };
+    let attempts = backend.ask(attempts).await.map_err(|error| error.to_string())?;
+    let mut events = backend.ask(events).await.map_err(|error| error.to_string())?;
+    for envelope in &mut events.items {
+        envelope.event.number = 0;
+        envelope.event.previous = 0;
+    }
+    let result = backend.ask(result).await.map_err(|error| error.code());
+    let context = backend.ask(ReadContext { execution_id: id }).await;
+    let explained = backend.ask(Explain { execution_id: id }).await;
+    Ok(vec![
+        format!("{id} {attempts:?}"),
+        format!("{id} {events:?}"),
+        format!("{id} {result:?}"),
+        format!("{id} {context:?}"),
+        format!("{id} {explained:?}"),
+    ])
+}

@@ -1,0 +1,149 @@
+//! Makes random sequences from a seed.
+
+use ff_core::operation::LaneOrder;
+use ff_core::state::FailureClass;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::op::{ClaimOp, FenceOf, Op, SubmitOp, Target};
+
+/// A sequence of `length` operations; the same seed gives the same sequence.
+pub fn generate(seed: u64, length: usize) -> Vec<Op> {
+    let mut dice = Dice(StdRng::seed_from_u64(seed));
+    (0..length).map(|_| dice.op()).collect()
+}
+
+struct Dice(StdRng);
+
+impl Dice {
+    fn below(&mut self, end: usize) -> usize {
+        self.0.random_range(0..end)
+    }
+
+    fn chance(&mut self, percent: u8) -> bool {
+        self.0.random_range(0..100) < percent
+    }
+
+    fn pick<T: Clone>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())].clone()
+    }
+
+    fn maybe<T>(&mut self, percent: u8, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.chance(percent) { Some(value(self)) } else { None }
+    }
+
+    /// Recent ones more often than old ones.
+    fn target(&mut self) -> Target {
+        let reach = if self.chance(80) { 5 } else { 60 };
+        let place = self.below(reach);
+        if self.chance(40) { Target::Submitted(place) } else { Target::Claimed(place) }
+    }
+
+    fn fence(&mut self) -> FenceOf {
+        let reach = if self.chance(85) { 4 } else { 40 };
+        let task = self.below(reach);
+        match self.below(40) {
+            0 => FenceOf::WrongEpoch(task),
+            1 => FenceOf::WrongAttempt(task),
+            2 => FenceOf::WrongExecution(task, self.target()),
+            _ => FenceOf::Task(task),
+        }
+    }
+
+    fn op(&mut self) -> Op {
+        match self.below(100) {
+            0..18 => Op::Submit(self.submit()),
+            18..36 => Op::Claim(self.claim()),
+            36..48 => self.worker_end(),
+            48..54 => Op::Renew(self.fence(), self.maybe_ttl()),
+            54..57 => Op::Progress(self.fence(), self.pick(&[0, 50, 100, 101])),
+            57..80 => self.operator(),
+            80..90 => self.time(),
+            90..99 => Op::Tick(self.pick(&[1, 2, 1000])),
+            _ => self.pick(&[Op::Compare, Op::Trim(0), Op::Trim(5_000), Op::Trim(60_000)]),
+        }
+    }
+
+    fn maybe_ttl(&mut self) -> Option<u64> {
+        self.maybe(30, |dice| dice.pick(&[99, 100, 1_000, 30_000, 3_600_001]))
+    }
+
+    fn submit(&mut self) -> SubmitOp {
+        SubmitOp {
+            uuid: self.0.random(),
+            again: self.maybe(12, Self::target),
+            namespace: self.pick(&[0, 0, 0, 1]),
+            lane: self.pick(&[0, 0, 0, 1, 2]),
+            capabilities: self.pick(&[0, 0, 0, 1, 2, 3]),
+            priority: self.pick(&[0, 0, 0, 1, 5, 5, 9_000, 10_000, -3]),
+            policy: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7]),
+            key: self.maybe(20, |dice| dice.pick(&[0, 1, 2])),
+            payload: self.pick(&[0, 0, 1, 2]),
+            delay_ms: self.maybe(15, |dice| dice.pick(&[-5, 0, 1, 500, 5_000])),
+            deadline_ms: self.maybe(10, |dice| dice.pick(&[-1, 0, 400, 3_000, 40_000])),
+            held: self.chance(5),
+            tagged: self.chance(20),
+        }
+    }
+
+    fn claim(&mut self) -> ClaimOp {
+        ClaimOp {
+            seed: self.0.random(),
+            namespace: self.pick(&[0, 0, 0, 1]),
+            lanes: self.pick(&[1, 1, 3, 7, 2]),
+            order: self.pick(&[LaneOrder::Weighted, LaneOrder::Ordered]),
+            capabilities: self.pick(&[0, 1, 3, 3, 3]),
+            max: self.pick(&[0, 1, 1, 1, 2, 5, 1000, 1001]),
+            ttl_ms: self.pick(&[100, 1_000, 5_000, 30_000]),
+            instance: self.pick(&[0, 1]),
+        }
+    }
+
+    fn worker_end(&mut self) -> Op {
+        let fence = self.fence();
+        match self.below(10) {
+            0..3 => Op::Complete {
+                fence,
+                result: self.maybe(70, |dice| dice.pick(&[0, 1, 2])),
+                next: self.maybe(30, Self::claim),
+            },
+            3..7 => Op::Fail {
+                fence,
+                class: self.maybe(20, |dice| dice.pick(&FailureClass::ALL)),
+                category: self.pick(&[0, 0, 0, 1, 2, 3]),
+                retry_after_ms: self.maybe(20, |dice| dice.pick(&[0, 50, 20_000])),
+            },
+            7..9 => Op::Delay { fence, ms: self.pick(&[-10, 0, 1, 300, 4_000]) },
+            _ => Op::CancelByHolder(fence),
+        }
+    }
+
+    fn operator(&mut self) -> Op {
+        let target = self.target();
+        match self.below(28) {
+            0..3 => Op::Cancel(target),
+            3..5 => Op::Revoke(target, self.maybe(40, Self::fence)),
+            5..8 => Op::Hold(target),
+            8..11 => Op::Release(target),
+            11..13 => Op::ChangePriority(target, self.pick(&[0, 1, 5, 9_000])),
+            13..15 => Op::SetTags(target, self.pick(&[0, 1, 2, 3])),
+            15..18 => Op::Replay(target),
+            18..20 => Op::Delete(target),
+            20 => Op::CompleteByOperator(target),
+            21 => Op::FailByOperator(target),
+            22 => Op::DelayByOperator(target, self.pick(&[0, 100, 5_000])),
+            23 => Op::Expire(target),
+            24..26 => Op::Promote(target),
+            _ => Op::MarkLeaseExpired(target),
+        }
+    }
+
+    fn time(&mut self) -> Op {
+        Op::Advance(match self.below(20) {
+            0..10 => self.pick(&[0, 1, 7, 50]),
+            10..16 => self.pick(&[100, 500, 1_000]),
+            16..19 => self.pick(&[3_000, 10_000]),
+            _ => self.pick(&[30_000, 90_000]),
+        })
+    }
+}

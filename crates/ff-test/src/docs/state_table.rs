@@ -1,0 +1,240 @@
+//! The state table of the documentation, made by the machine itself: every operation is tried in
+//! every state.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use ff_core::capability::Capabilities;
+use ff_core::error::Refusal;
+use ff_core::id::{Authority, ExecutionId, Kind, LaneId, LeaseFence, Namespace, WorkerId};
+use ff_core::id::{LeaseId, WorkerInstanceId};
+use ff_core::machine::Settings;
+use ff_core::operation::{
+    Cancel, ChangePriority, Claim, Command, Complete, Delay, DelayUntil, Delete, ExpireExecution,
+    Fail, Hold, LaneOrder, LaneShare, MarkLeaseExpired, PromoteDelayed, Release, Renew, Replay,
+    Revoke, SetTags, Submit, UpdateProgress,
+};
+use ff_core::partition::PartitionConfig;
+use ff_core::state::CancelSource;
+use ff_core::tags::Tags;
+use uuid::Uuid;
+
+use crate::differential::{OPERATIONS, STATES, state_of};
+use crate::oracle::Oracle;
+use crate::stages::BEGINNING;
+
+const LEASE_MS: u64 = 1_000;
+
+/// One execution on an oracle of its own.
+struct Specimen {
+    oracle: Oracle,
+    fence: LeaseFence,
+}
+
+fn id() -> ExecutionId {
+    ExecutionId::new(0, Uuid::from_u128(1))
+}
+
+fn lane() -> LaneId {
+    LaneId::new("lane").expect("a lane")
+}
+
+impl Specimen {
+    /// An execution in the state of this name.
+    fn in_state(name: &str) -> Self {
+        let partitions = PartitionConfig { flow: 1, budget: 1, quota: 1 };
+        let lease = LeaseId::new(Uuid::nil());
+        let fence = LeaseFence { lease_id: lease, lease_epoch: 0, attempt_id: lease.into() };
+        let oracle = Oracle::new(Settings::new("oracle", partitions), BEGINNING);
+        let mut specimen = Self { oracle, fence };
+        if name != "absent" {
+            specimen.must(submit().into());
+            specimen.lead_to(name);
+        }
+        let found = specimen.state();
+        assert_eq!(found, name, "the specimen did not get there");
+        specimen
+    }
+
+    fn lead_to(&mut self, name: &str) {
+        let far = DelayUntil::For(60_000);
+        match name {
+            "eligible" => {}
+            "held" => self.must(Hold { execution_id: id(), detail: String::new() }.into()),
+            "cancelled" => self.must(cancel().into()),
+            _ => self.claim().expect("a task"),
+        }
+        match name {
+            "eligible, retry" => {
+                self.must(fail(None).into());
+                self.oracle.advance(1_000);
+                self.must(PromoteDelayed { execution_id: id() }.into());
+            }
+            "retry backoff" => self.must(fail(None).into()),
+            "resumable" => self.must(delay(self.fence, DelayUntil::For(0)).into()),
+            "delayed" => self.must(delay(self.fence, far).into()),
+            "reclaimable" => self.must(revoke().into()),
+            "active, lease over" => self.oracle.advance(LEASE_MS as i64),
+            "success" => self.must(complete(self.fence).into()),
+            "eligible, replay" => {
+                self.must(complete(self.fence).into());
+                self.must(Replay { execution_id: id() }.into());
+            }
+            "failed or expired" => self.must(fail(Some("permanent")).into()),
+            _ => {}
+        }
+    }
+
+    fn must(&mut self, command: Command) {
+        let command = with_fence(command, self.fence);
+        self.oracle.apply_now(&command).expect("a step on the way");
+    }
+
+    fn claim(&mut self) -> Result<(), Refusal> {
+        let claim = Claim {
+            namespace: Namespace::default(),
+            worker_id: WorkerId::new("w").expect("a worker"),
+            worker_instance_id: WorkerInstanceId::new("w-1").expect("an instance"),
+            lanes: vec![LaneShare::new(lane())],
+            order: LaneOrder::Weighted,
+            capabilities: Capabilities::default(),
+            max: 1,
+            lease_ttl_ms: LEASE_MS,
+            seed: Uuid::from_u128(7),
+        };
+        if let Some(task) = self.oracle.claim_now(&claim)?.pop() {
+            self.fence = task.fence();
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> &'static str {
+        self.oracle.look(|state, now| state_of(state.executions.get(&id()).map(AsRef::as_ref), now))
+    }
+
+    fn revision(&self) -> Option<u64> {
+        self.oracle.look(|state, _| state.executions.get(&id()).map(|e| e.revision))
+    }
+
+    /// What the operation does here, in words.
+    fn try_out(mut self, operation: &str) -> String {
+        let (before, from) = (self.revision(), self.state());
+        let outcome = match operation {
+            Claim::NAME => self.claim(),
+            name => {
+                let command = with_fence(command(name), self.fence);
+                self.oracle.apply_now(&command).map(|_| ())
+            }
+        };
+        let changed = self.revision() != before;
+        match (outcome, changed) {
+            (Ok(()), true) if self.state() == from => "is changed, its state stays".to_owned(),
+            (Ok(()), true) => format!("becomes *{}*", self.state()),
+            (Ok(()), false) => "changes nothing".to_owned(),
+            (Err(refusal), false) => format!("refused, `{}`", refusal.code),
+            (Err(refusal), true) => {
+                format!("refused, `{}`, and becomes *{}*", refusal.code, self.state())
+            }
+        }
+    }
+}
+
+fn submit() -> Submit {
+    Submit::new(id(), lane(), Kind::new("kind").expect("a kind"))
+}
+
+fn cancel() -> Cancel {
+    let source = CancelSource::default();
+    Cancel { execution_id: id(), reason: String::new(), source, fence: None }
+}
+
+fn revoke() -> Revoke {
+    Revoke { execution_id: id(), reason: String::new(), expected_lease_id: None }
+}
+
+fn complete(fence: LeaseFence) -> Complete {
+    let authority = Authority::Fence(fence);
+    Complete { execution_id: id(), authority, result: None, next: None }
+}
+
+fn fail(category: Option<&str>) -> Fail {
+    Fail {
+        execution_id: id(),
+        authority: Authority::Override,
+        reason: String::new(),
+        category: category.unwrap_or("transient").to_owned(),
+        class: None,
+        retry_after_ms: None,
+    }
+}
+
+fn delay(fence: LeaseFence, until: DelayUntil) -> Delay {
+    Delay { execution_id: id(), authority: Authority::Fence(fence), until }
+}
+
+/// Puts the fence of the newest task into an operation of a worker.
+fn with_fence(command: Command, fence: LeaseFence) -> Command {
+    let authority = Authority::Fence(fence);
+    match command {
+        Command::Complete(op) => Complete { authority, ..op }.into(),
+        Command::Fail(op) => Fail { authority, ..op }.into(),
+        Command::Delay(op) => Delay { authority, ..op }.into(),
+        Command::Renew(op) => Renew { fence, ..op }.into(),
+        Command::UpdateProgress(op) => UpdateProgress { fence, ..op }.into(),
+        other => other,
+    }
+}
+
+fn command(name: &str) -> Command {
+    let lease = LeaseId::new(Uuid::nil());
+    let fence = LeaseFence { lease_id: lease, lease_epoch: 0, attempt_id: lease.into() };
+    let execution_id = id();
+    match name {
+        "submit_execution" => submit().into(),
+        "renew_lease" => Renew { execution_id, fence, ttl_ms: None }.into(),
+        "update_progress" => {
+            UpdateProgress { execution_id, fence, pct: 1, message: String::new() }.into()
+        }
+        "complete_execution" => complete(fence).into(),
+        "fail_execution" => fail(None).into(),
+        "cancel_execution" => cancel().into(),
+        "delay_execution" => delay(fence, DelayUntil::For(60_000)).into(),
+        "revoke_lease" => revoke().into(),
+        "hold_execution" => Hold { execution_id, detail: String::new() }.into(),
+        "release_execution" => Release { execution_id }.into(),
+        "change_priority" => ChangePriority { execution_id, priority: 9 }.into(),
+        "set_execution_tags" => {
+            let tags = Tags::new([("a.b".to_owned(), String::new())]).expect("tags");
+            SetTags { execution_id, tags }.into()
+        }
+        "replay_execution" => Replay { execution_id }.into(),
+        "delete_execution" => Delete { execution_id }.into(),
+        "expire_execution" => ExpireExecution { execution_id }.into(),
+        "promote_delayed" => PromoteDelayed { execution_id }.into(),
+        "mark_lease_expired_if_due" => MarkLeaseExpired { execution_id }.into(),
+        other => panic!("no specimen of {other}"),
+    }
+}
+
+/// The page `docs/reference/state-table.md`.
+pub fn page() -> String {
+    let mut page = String::from(
+        "# State table\n\n\
+         What every operation does in every state. A worker's operation shows the fence of its\n\
+         last lease, and the default policy holds. This page is made by the machine: a test\n\
+         compares it, and `FF_UPDATE_DOCS=1 cargo test -p ff-test --test docs` writes it anew.\n",
+    );
+    for state in STATES {
+        let mut outcomes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for operation in OPERATIONS.into_iter().chain([Claim::NAME]) {
+            let outcome = Specimen::in_state(state).try_out(operation);
+            outcomes.entry(outcome).or_default().push(operation);
+        }
+        let _ = write!(page, "\n## {state}\n\n| outcome | operations |\n| --- | --- |\n");
+        for (outcome, operations) in outcomes {
+            let names: Vec<_> = operations.iter().map(|name| format!("`{name}`")).collect();
+            let _ = writeln!(page, "| {outcome} | {} |", names.join(", "));
+        }
+    }
+    page
+}

@@ -1,0 +1,229 @@
+//! Nothing panics on input, a refusal changes nothing, and every refusal has a code of the table.
+
+use std::time::Duration;
+
+use ff_core::backend::Backend;
+use ff_core::content::Content;
+use ff_core::error::{Class, Code};
+use ff_core::id::{
+    AttemptId, Authority, ExecutionId, Kind, LaneId, LeaseFence, LeaseId, WorkerId,
+    WorkerInstanceId,
+};
+use ff_core::machine::Settings;
+use ff_core::operation::{
+    Cancel, ChangePriority, Claim, Command, Complete, Delay, DelayUntil, Fail, Hold, LaneOrder,
+    LaneShare, Renew, Revoke, Submit, Tick, UpdateProgress,
+};
+use ff_core::partition::PartitionConfig;
+use ff_core::policy::{Backoff, BackoffCurve, Policy};
+use ff_core::read::{Filter, Query, Search};
+use ff_core::state::CancelSource;
+use ff_core::time::TimestampMs;
+use ff_test::oracle::Oracle;
+use ff_test::stages::BEGINNING;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+/// Numbers at the edges of every range.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(1), Just(u64::MAX), 0..5_000_000_u64, any::<u64>()]
+}
+
+fn instant() -> impl Strategy<Value = TimestampMs> {
+    let near = BEGINNING.0;
+    prop_oneof![Just(i64::MIN), Just(i64::MAX), Just(-1), near - 10..near + 10, any::<i64>()]
+        .prop_map(TimestampMs)
+}
+
+fn long_text() -> impl Strategy<Value = String> {
+    prop_oneof![Just(String::new()), "\\PC{0,20}", Just("x".repeat(5000))]
+}
+
+fn policy() -> impl Strategy<Value = Policy> {
+    (number(), number(), number(), any::<u32>(), any::<bool>()).prop_map(
+        |(first, second, third, count, jitter)| {
+            let mut policy = Policy::default();
+            policy.retry.max_retries = count;
+            policy.retry.backoff = Backoff {
+                curve: BackoffCurve::Exponential {
+                    initial_delay_ms: first,
+                    max_delay_ms: second,
+                    multiplier_thousandths: count,
+                },
+                jitter,
+            };
+            policy.timeout.attempt_timeout_ms = Some(third);
+            policy.timeout.execution_deadline_ms = Some(second);
+            policy.retention.success_ms = Some(first);
+            policy
+        },
+    )
+}
+
+/// The first execution, which exists, or another.
+fn target() -> impl Strategy<Value = ExecutionId> {
+    prop_oneof![Just(1_u128), any::<u128>()]
+        .prop_flat_map(|n| (0..4096_u16).prop_map(move |p| (n, p)))
+        .prop_map(|(n, partition)| {
+            ExecutionId::new(if n == 1 { 0 } else { partition }, Uuid::from_u128(n))
+        })
+}
+
+fn fence() -> impl Strategy<Value = LeaseFence> {
+    (any::<u128>(), any::<u64>()).prop_map(|(n, lease_epoch)| LeaseFence {
+        lease_id: LeaseId::new(Uuid::from_u128(n)),
+        lease_epoch,
+        attempt_id: AttemptId::new(Uuid::from_u128(n)),
+    })
+}
+
+fn authority() -> impl Strategy<Value = Authority> {
+    prop_oneof![fence().prop_map(Authority::Fence), Just(Authority::Override)]
+}
+
+fn submit() -> impl Strategy<Value = Submit> {
+    let times = (prop::option::of(instant()), prop::option::of(instant()));
+    let size = prop_oneof![Just(0_usize), Just(1 << 20), Just((1 << 20) + 1)];
+    (target(), any::<i64>(), policy(), times, size, long_text()).prop_map(
+        |(id, priority, policy, (delay_until, execution_deadline_at), size, creator_identity)| {
+            Submit {
+                priority,
+                policy: policy.into(),
+                delay_until,
+                execution_deadline_at,
+                payload: Content::new(vec![0; size]),
+                creator_identity,
+                ..Submit::new(id, lane(), Kind::new("kind").expect("a kind"))
+            }
+        },
+    )
+}
+
+fn lane() -> LaneId {
+    LaneId::new("lane").expect("a lane")
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    let text = long_text;
+    let until = prop_oneof![instant().prop_map(DelayUntil::At), number().prop_map(DelayUntil::For)];
+    prop_oneof![
+        submit().prop_map(Command::from),
+        (target(), fence(), prop::option::of(number()))
+            .prop_map(|(execution_id, fence, ttl_ms)| Renew { execution_id, fence, ttl_ms }.into()),
+        (target(), fence(), any::<u8>(), text()).prop_map(|(execution_id, fence, pct, message)| {
+            UpdateProgress { execution_id, fence, pct, message }.into()
+        }),
+        (target(), authority()).prop_map(|(execution_id, authority)| {
+            Complete { execution_id, authority, result: None, next: None }.into()
+        }),
+        (target(), authority(), text(), text(), prop::option::of(number())).prop_map(
+            |(execution_id, authority, reason, category, retry_after_ms)| {
+                let class = None;
+                Fail { execution_id, authority, reason, category, class, retry_after_ms }.into()
+            }
+        ),
+        (target(), authority(), until).prop_map(|(execution_id, authority, until)| {
+            Delay { execution_id, authority, until }.into()
+        }),
+        (target(), text(), text(), prop::option::of(fence())).prop_map(
+            |(execution_id, reason, source, fence)| {
+                let source = CancelSource::Custom(source);
+                Cancel { execution_id, reason, source, fence }.into()
+            }
+        ),
+        (target(), text()).prop_map(|(execution_id, reason)| {
+            Revoke { execution_id, reason, expected_lease_id: None }.into()
+        }),
+        (target(), text()).prop_map(|(execution_id, detail)| Hold { execution_id, detail }.into()),
+        (target(), any::<i64>()).prop_map(|(execution_id, priority)| ChangePriority {
+            execution_id,
+            priority
+        }
+        .into()),
+        any::<u32>().prop_map(|most| Tick { partition: None, most }.into()),
+    ]
+}
+
+fn claim(max: u32, lease_ttl_ms: u64, weight: u32, credit: i64, lanes: usize) -> Claim {
+    let share =
+        |n| LaneShare { lane: LaneId::new(format!("lane{n}")).expect("a lane"), weight, credit };
+    Claim {
+        namespace: Default::default(),
+        worker_id: WorkerId::new("w").expect("a worker"),
+        worker_instance_id: WorkerInstanceId::new("w-1").expect("an instance"),
+        lanes: (0..lanes).map(share).collect(),
+        order: LaneOrder::Weighted,
+        capabilities: Default::default(),
+        max,
+        lease_ttl_ms,
+        seed: Uuid::from_u128(u128::MAX),
+    }
+}
+
+/// An oracle with one running execution.
+fn oracle() -> Oracle {
+    let oracle = Oracle::new(Settings::new("oracle", PartitionConfig::default()), BEGINNING);
+    let id = ExecutionId::new(0, Uuid::from_u128(1));
+    let submit =
+        Submit::new(id, LaneId::new("lane0").expect("a lane"), Kind::new("kind").expect("a kind"));
+    oracle.apply_now(&submit.into()).expect("a submit");
+    assert_eq!(oracle.claim_now(&claim(1, 30_000, 1, 0, 1)).expect("a claim").len(), 1);
+    oracle
+}
+
+fn everything(oracle: &Oracle) -> String {
+    oracle.look(|state, _| format!("{state:?}"))
+}
+
+/// Refusals that follow from input alone must change nothing at all.
+fn acceptable(code: Code) -> bool {
+    code.class() != Class::Bug
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn commands_are_carried_out_or_refused(commands in prop::collection::vec(command(), 1..6)) {
+        let oracle = oracle();
+        for command in commands {
+            let before = everything(&oracle);
+            if let Err(refusal) = oracle.apply_now(&command) {
+                prop_assert!(acceptable(refusal.code), "{refusal}");
+                prop_assert_eq!(before, everything(&oracle), "{} changed something", refusal);
+            }
+        }
+    }
+
+    #[test]
+    fn claims_are_carried_out_or_refused(
+        max in any::<u32>(), ttl in number(), weight in any::<u32>(), credit in any::<i64>(),
+        lanes in 0_usize..70,
+    ) {
+        let oracle = oracle();
+        let before = everything(&oracle);
+        if let Err(refusal) = oracle.claim_now(&claim(max, ttl, weight, credit, lanes)) {
+            prop_assert_eq!(refusal.code, Code::InvalidInput);
+            prop_assert_eq!(before, everything(&oracle));
+        }
+    }
+
+    #[test]
+    fn searches_are_answered_or_refused(
+        limit in any::<u32>(), cursor in prop::option::of("\\PC{0,50}"), after in instant(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let filter = Filter { created_after: Some(after), ..Filter::default() };
+        let query = Query::Search(Search { filter, cursor: cursor.clone(), limit });
+        let answer = runtime.expect("a runtime").block_on(async {
+            let oracle = oracle();
+            tokio::time::timeout(Duration::from_secs(20), oracle.query(query)).await.expect("in time")
+        });
+        match answer {
+            Ok(_) => prop_assert!((1..=500).contains(&limit) && cursor.is_none()),
+            Err(error) => prop_assert!(
+                matches!(error.code(), Code::InvalidInput | Code::InvalidCursor), "{error}"
+            ),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Oracle against store: random operations, every reply and the whole state compared.
+//!
+//! `FF_DIFFERENTIAL_OPERATIONS` makes the run longer and `FF_DIFFERENTIAL_SEED` another one:
+//! `FF_DIFFERENTIAL_OPERATIONS=200000 cargo test --release -p ff-test --test differential`
+
+use ff_core::partition::PartitionConfig;
+use ff_test::differential::{Coverage, Plan, run};
+use ff_test::stages::SqliteStage;
+use ff_test::world::World;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+fn plan() -> Plan {
+    Plan {
+        seed: number("FF_DIFFERENTIAL_SEED", 1),
+        operations: number("FF_DIFFERENTIAL_OPERATIONS", 40_000) as usize,
+        length: 150,
+    }
+}
+
+/// Few partitions, so that the parts of a batch meet.
+async fn sqlite() -> World {
+    World::new(SqliteStage::in_memory(PartitionConfig { flow: 4, budget: 1, quota: 1 }))
+}
+
+fn check(outcome: Result<Coverage, String>) {
+    let coverage = outcome.unwrap_or_else(|difference| panic!("{difference}"));
+    let missing = coverage.missing();
+    assert!(missing.is_empty(), "never met in {} operations: {missing:?}", coverage.operations);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_answers_as_the_oracle_does() {
+    check(run(plan(), sqlite).await);
+}

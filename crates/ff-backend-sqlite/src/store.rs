@@ -244,7 +244,12 @@ impl Upkeep for SqliteStore {
 /// The connection that writes, set up as the options say.
 pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection, OpenError> {
     let connection = match &options.path {
-        None => Connection::open_in_memory()?,
+        None => {
+            let connection = Connection::open_in_memory()?;
+            // A commit in memory may walk all pages: few large ones keep it short.
+            connection.pragma_update(None, "page_size", 32_768)?;
+            connection
+        }
         Some(path) => Connection::open(path)?,
     };
     connection.set_prepared_statement_cache_capacity(64);

@@ -143,21 +143,32 @@ impl Writer {
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
-        while intake.has_room() {
-            match self.inbox.try_recv() {
-                Ok(message) => intake.take(message),
-                Err(TryRecvError::Disconnected) => break,
-                Err(TryRecvError::Empty) if intake.jobs.len() >= self.crowd / 2 => break,
-                // Whoever was answered just now is likely to ask again at once: a commit that
-                // takes them along is worth a moment. Without a crowd nobody waits.
-                Err(TryRecvError::Empty) => match self.inbox.recv_timeout(LINGER) {
-                    Ok(message) => intake.take(message),
-                    Err(_) => break,
-                },
-            }
-        }
+        self.gather(&mut intake);
         self.crowd = intake.jobs.len();
         Some(intake)
+    }
+
+    /// Takes along whoever comes now. Callers that were answered just now are likely to ask again
+    /// at once, and a commit that takes them along is worth a moment; without a crowd nobody
+    /// waits. The moment is spent looking, not asleep: waking up would cost as much.
+    fn gather(&self, intake: &mut Intake) {
+        let mut until: Option<Instant> = None;
+        while intake.has_room() {
+            match self.inbox.try_recv() {
+                Ok(message) => {
+                    intake.take(message);
+                    until = None;
+                }
+                Err(TryRecvError::Disconnected) => break,
+                Err(TryRecvError::Empty) => {
+                    let until = *until.get_or_insert_with(|| Instant::now() + LINGER);
+                    if intake.jobs.len() >= self.crowd || Instant::now() >= until {
+                        break;
+                    }
+                    std::thread::yield_now();
+                }
+            }
+        }
     }
 
     fn receive(&self) -> Result<Message, RecvTimeoutError> {

@@ -21,11 +21,19 @@ async fn claim_with(world: &World, tokens: &[&str]) -> Vec<ExecutionId> {
 
 pub async fn a_worker_needs_every_required_token(world: &World) {
     let id = world.submit(requiring(world, &["gpu", "eu"])).await;
-    let lacking: [&[&str]; 4] = [&[], &["gpu"], &["eu", "us"], &["GPU", "EU"]];
+    let lacking: [&[&str]; 3] = [&[], &["gpu"], &["eu", "us"]];
     for offered in lacking {
         assert_eq!(claim_with(world, offered).await, [], "{offered:?}");
     }
     assert_eq!(claim_with(world, &["a", "eu", "gpu", "z"]).await, [id]);
+}
+
+pub async fn tokens_are_case_sensitive(world: &World) {
+    let lower = world.submit(requiring(world, &["gpu"])).await;
+    let upper = world.submit(requiring(world, &["GPU"])).await;
+    assert_eq!(claim_with(world, &["Gpu"]).await, []);
+    assert_eq!(claim_with(world, &["gpu"]).await, [lower]);
+    assert_eq!(claim_with(world, &["GPU"]).await, [upper]);
 }
 
 pub async fn a_token_is_not_covered_by_a_longer_one(world: &World) {

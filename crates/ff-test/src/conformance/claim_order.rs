@@ -8,8 +8,10 @@ use crate::world::{World, delay, namespace};
 
 pub async fn higher_priority_goes_first_then_the_older(world: &World) {
     let mut by_age = Vec::new();
-    for priority in [0, 5, 9000, 5, 0] {
-        by_age.push(world.submit(Submit { priority, ..world.work() }).await);
+    for (n, priority) in [0, 5, 9000, 5, 0].into_iter().enumerate() {
+        // Uuids fall with age, so that an order by uuid would show.
+        let execution_id = ExecutionId::new(0, Uuid::from_u128(100 - n as u128));
+        by_age.push(world.submit(Submit { execution_id, priority, ..world.work() }).await);
         world.advance(1).await;
     }
     let [a, b, c, d, e] = by_age.try_into().unwrap();

@@ -38,7 +38,8 @@ pub async fn nothing_to_do_answers_at_once_without_a_wait(world: &World) {
 
 pub async fn a_wait_ends_empty_when_its_time_is_over(world: &World) {
     let (began, wait) = (Instant::now(), Duration::from_millis(40));
-    assert_eq!(world.backend.claim(world.claim_request(1), wait).await.unwrap(), []);
+    let claim = timeout(PATIENCE, world.backend.claim(world.claim_request(1), wait));
+    assert_eq!(claim.await.expect("an end of the wait").unwrap(), []);
     assert!(began.elapsed() >= wait, "it answered after {:?}", began.elapsed());
 }
 
@@ -175,8 +176,19 @@ pub async fn a_claim_waits_on_all_its_lanes(world: &World) {
 }
 
 pub async fn a_claim_that_was_given_up_takes_no_work(world: &World) {
-    let claim = world.backend.claim(world.claim_request(1), PATIENCE);
-    timeout(Duration::from_millis(1), claim).await.unwrap_err();
+    let given_up = world.backend.claim(world.claim_request(1), PATIENCE);
+    timeout(Duration::from_millis(1), given_up).await.unwrap_err();
     let id = world.submit(world.work()).await;
     assert_eq!(world.claim_ids(1).await, [id]);
+}
+
+pub async fn a_claim_that_was_given_up_keeps_no_work_from_the_next_in_line(world: &World) {
+    let given_up = world.backend.claim(world.claim_request(1), PATIENCE);
+    timeout(Duration::from_millis(1), given_up).await.unwrap_err();
+    let submit = world.work();
+    let id = submit.execution_id;
+    let task = woken_by(world, world.claim_request(1), async {
+        world.submit(submit).await;
+    });
+    assert_eq!(task.await.execution_id, id);
 }

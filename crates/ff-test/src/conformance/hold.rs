@@ -86,6 +86,9 @@ pub async fn a_delay_that_ended_under_a_hold_is_gone_at_release(world: &World) {
     world.act(Release { execution_id: id }).await;
     assert_eq!(world.public_state(id).await, PublicState::Waiting);
     assert_eq!(world.claim_ids(1).await, [id]);
+    // It was at no time eligible before its release.
+    let kinds = [EventKind::Submitted, EventKind::Unblocked, EventKind::Claimed];
+    assert_eq!(world.history(id).await, kinds);
 }
 
 pub async fn a_backoff_goes_on_under_a_hold(world: &World) {

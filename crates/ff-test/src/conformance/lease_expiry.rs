@@ -62,6 +62,13 @@ pub async fn the_reclaim_is_a_new_attempt_and_the_lost_one_is_interrupted(world:
     assert_eq!((second.state, second.ended_at), (AttemptState::Started, None));
 }
 
+pub async fn time_after_the_expiry_does_not_count_as_time_under_lease(world: &World) {
+    let task = world.start(world.work()).await;
+    world.pass(TTL + 700).await;
+    let [attempt] = world.attempts(task.execution_id).await.try_into().unwrap();
+    assert_eq!(attempt.active_ms, limits::LEASE_TTL_MS);
+}
+
 pub async fn a_late_call_is_refused_and_performs_the_expiry(world: &World) {
     for which in [0, 2, 3, 4, 5] {
         let task = world.start(world.work()).await;

@@ -95,6 +95,7 @@ suite! { ($)
     }
     capabilities {
         a_worker_needs_every_required_token
+        tokens_are_case_sensitive
         a_token_is_not_covered_by_a_longer_one
         tokens_are_a_set
         a_claim_passes_over_what_it_cannot_run_and_leaves_it_alone
@@ -138,6 +139,7 @@ suite! { ($)
         only_a_claim_that_can_run_it_gets_the_work
         a_claim_waits_on_all_its_lanes
         a_claim_that_was_given_up_takes_no_work
+        a_claim_that_was_given_up_keeps_no_work_from_the_next_in_line
     }
     complete {
         a_completed_execution_is_terminal
@@ -263,6 +265,7 @@ suite! { ($)
         an_expired_lease_makes_the_execution_eligible_again
         a_lease_lives_until_the_last_millisecond
         the_reclaim_is_a_new_attempt_and_the_lost_one_is_interrupted
+        time_after_the_expiry_does_not_count_as_time_under_lease
         a_late_call_is_refused_and_performs_the_expiry
         late_progress_is_refused_and_leaves_the_expiry_to_others
         the_loss_after_the_last_allowed_reclaim_fails_the_execution

@@ -39,12 +39,23 @@ macro_rules! suite {
                         fn $case() {
                             $d crate::conformance::run(
                                 || Box::pin($d make()),
-                                |world| Box::pin($d crate::conformance::$module::$case(world)),
+                                $d crate::conformance::boxed::$module::$case,
                             );
                         }
                     )*
                 })*
             };
+        }
+
+        /// Every case behind one type, so that it is compiled here and not in every test.
+        pub mod boxed {
+            $(pub mod $module {
+                $(
+                    pub fn $case(world: &$crate::world::World) -> $crate::conformance::Case<'_> {
+                        Box::pin($crate::conformance::$module::$case(world))
+                    }
+                )*
+            })*
         }
 
         /// Every case by name, for the check that none is left out.

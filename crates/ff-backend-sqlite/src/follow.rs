@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use ff_core::cursor;
 use ff_core::error::EngineError;
 use ff_core::event::{Envelope, Event};
-use ff_core::limits;
 use ff_core::read::{EventFilter, Follow, Followed, From};
 use ff_core::time::TimestampMs;
 use ff_relational::decode_event;
@@ -14,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::error::fault;
 use crate::load;
-use crate::query::{about, blob_at};
+use crate::query::blob_at;
 use crate::readers::closed;
 use crate::statements;
 use crate::store::SqliteStore;
@@ -49,7 +48,7 @@ pub(crate) async fn events(
     loop {
         let committed = *newest.borrow_and_update();
         let filter = follow.filter.clone();
-        let limit = follow.limit.clamp(1, limits::PAGE_MAX);
+        let limit = follow.limit;
         let stretch = store.read(move |connection| look(connection, &filter, seen, limit)).await?;
         gap |= stretch.gap && !(from_start && seen == 0);
         seen = stretch.seen;
@@ -105,7 +104,7 @@ fn newest_number(connection: &Connection) -> Result<u64, EngineError> {
 /// The event with what its record says now.
 fn envelope(connection: &Connection, event: Event) -> Result<Envelope, EngineError> {
     let execution = load::execution(connection, event.subject)?;
-    Ok(Envelope { about: execution.as_ref().map(about), event })
+    Ok(Envelope::new(event, execution.as_ref()))
 }
 
 pub(crate) async fn timers(

@@ -34,7 +34,7 @@ pub(crate) fn load(
                 overlay.supply_dedup(key.clone(), record);
             }
             Need::Due(partition, now, most) => {
-                let ids = due(connection, *now, *most)?;
+                let ids = due(connection, *partition, *now, *most)?;
                 let complete = ids.len() <= *most;
                 overlay.supply_due(*partition, ids, complete);
             }
@@ -132,13 +132,16 @@ fn dedup(connection: &Connection, key: &DedupKey) -> Result<Option<DedupRecord>,
 /// One more than asked for, so that the caller sees whether there is more.
 fn due(
     connection: &Connection,
+    partition: Option<u16>,
     now: TimestampMs,
     most: usize,
 ) -> Result<Vec<ExecutionId>, EngineError> {
+    // The last two bytes of an id are its partition.
+    let tail = partition.map(u16::to_be_bytes);
     let mut statement =
         connection.prepare_cached(statements::load_due).map_err(|error| fault(&error))?;
     statement
-        .query_map(params![now.0, most as i64 + 1], |row| id_at(row, 0))
+        .query_map(params![now.0, most as i64 + 1, tail], |row| id_at(row, 0))
         .and_then(Iterator::collect)
         .map_err(|error| fault(&error))
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::error::{Code, EngineError, Refusal};
-use ff_core::event::{Envelope, Event, EventAbout};
+use ff_core::event::{Envelope, Event};
 use ff_core::id::{ContentType, ExecutionId};
 use ff_core::limits;
 use ff_core::read::{
@@ -55,11 +55,11 @@ fn existing(connection: &Connection, id: ExecutionId) -> Result<Execution, Engin
 }
 
 fn result(connection: &Connection, query: &ReadResult) -> Result<Content, EngineError> {
-    existing(connection, query.execution_id)?;
+    let execution = existing(connection, query.execution_id)?;
     let found = connection
         .prepare_cached(statements::load_results)
         .and_then(|mut statement| {
-            let values = params![query.execution_id.to_bytes(), query.attempt_index];
+            let values = params![query.execution_id.to_bytes(), query.attempt_of(&execution)];
             statement
                 .query_row(values, |row| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?)))
                 .optional()
@@ -87,7 +87,7 @@ fn context(connection: &Connection, id: ExecutionId) -> Result<Option<Context>, 
 /// Earlier attempts from their table, the current one from the record.
 fn attempts(connection: &Connection, query: &ListAttempts) -> Result<Attempts, EngineError> {
     let execution = existing(connection, query.execution_id)?;
-    let limit = query.limit.clamp(1, limits::PAGE_MAX) as usize;
+    let limit = query.limit as usize;
     let after = query.after.map_or(-1, i64::from);
     let mut statement =
         connection.prepare_cached(statements::load_attempts).map_err(|error| fault(&error))?;
@@ -108,7 +108,7 @@ fn attempts(connection: &Connection, query: &ListAttempts) -> Result<Attempts, E
 /// Walks the chain of an execution's events backwards from the newest.
 fn events(connection: &Connection, query: &ListEvents) -> Result<Events, EngineError> {
     let execution = existing(connection, query.execution_id)?;
-    let limit = query.limit.clamp(1, limits::PAGE_MAX) as usize;
+    let limit = query.limit as usize;
     let mut chain = Vec::new();
     let mut number = execution.last_event;
     let mut before = execution.event_seq;
@@ -123,9 +123,7 @@ fn events(connection: &Connection, query: &ListEvents) -> Result<Events, EngineE
     let more = chain.len() > limit;
     chain.truncate(limit);
     let next = chain.last().filter(|_| more).map(|event| event.seq);
-    let about = about(&execution);
-    let items =
-        chain.into_iter().map(|event| Envelope { event, about: Some(about.clone()) }).collect();
+    let items = chain.into_iter().map(|event| Envelope::new(event, Some(&execution))).collect();
     Ok(Events { items, next, gap })
 }
 
@@ -139,10 +137,6 @@ fn event(connection: &Connection, number: u64) -> Result<Option<Event>, EngineEr
         })
         .map_err(|error| fault(&error))?;
     found.transpose()
-}
-
-pub(crate) fn about(execution: &Execution) -> EventAbout {
-    EventAbout { kind: execution.about.kind.clone(), flow_id: None, tags: execution.tags.clone() }
 }
 
 fn search(connection: &Connection, query: &Search, now: TimestampMs) -> Result<Page, EngineError> {

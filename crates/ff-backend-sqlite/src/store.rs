@@ -165,13 +165,14 @@ impl Backend for SqliteStore {
     fn claim(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Vec<Task>, EngineError>> {
         let until = Instant::now() + wait;
         Box::pin(async move {
-            claim.check()?;
+            claim.check_wait(wait)?;
             self.request(|answer| Message::Claim { claim, until, answer }).await?
         })
     }
 
     fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>> {
         Box::pin(async move {
+            query.check(&self.shared.settings.partitions)?;
             let now = self.shared.clock.now();
             self.read(move |connection| query::answer(connection, &query, now)).await
         })
@@ -180,7 +181,10 @@ impl Backend for SqliteStore {
     fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
         Box::pin(async move {
             match topic {
-                Topic::Events(follow) => follow::events(self, follow, wait).await,
+                Topic::Events(follow) => {
+                    follow.check()?;
+                    follow::events(self, follow, wait).await
+                }
                 Topic::Timers { known } => follow::timers(self, known, wait).await,
             }
         })

@@ -185,6 +185,10 @@ impl Writer {
         self.shared.counters.add_batch(jobs.len());
         match self.transact(jobs) {
             Ok(outcome) => {
+                // Whoever is answered finds its own events behind a cursor taken now.
+                if !outcome.writes.events.is_empty() {
+                    self.shared.events.send_replace(self.last_event);
+                }
                 self.answer(askers, outcome.answers);
                 self.publish(&outcome.writes);
             }
@@ -269,11 +273,8 @@ impl Writer {
         }
     }
 
-    /// Tells everybody whom the commit concerns.
+    /// Tells those who wait for time or for work.
     fn publish(&mut self, writes: &Writes) {
-        if !writes.events.is_empty() {
-            self.shared.events.send_replace(self.last_event);
-        }
         if writes.moves_timers() {
             match next_due(&self.connection) {
                 Ok(due) => {

@@ -1,8 +1,24 @@
 //! Checks of input that many operations share. A number outside its range is refused, never clamped.
 
 use crate::error::Refusal;
+use crate::id::ExecutionId;
 use crate::limits;
+use crate::partition::PartitionConfig;
 use crate::time::TimestampMs;
+
+/// Refuses an id of a partition that does not exist.
+pub(crate) fn check_partition(
+    id: ExecutionId,
+    partitions: &PartitionConfig,
+) -> Result<(), Refusal> {
+    if id.partition() < partitions.flow {
+        return Ok(());
+    }
+    Err(Refusal::invalid(
+        "execution_id",
+        format!("partition {} does not exist, there are {}", id.partition(), partitions.flow),
+    ))
+}
 
 /// Refuses a point in time outside the years 1970 to 9999.
 pub(crate) fn check_time(field: &'static str, at: TimestampMs) -> Result<(), Refusal> {

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ExecutionId, FlowId, Kind, LaneId, Namespace, WorkerInstanceId};
-use crate::state::Outcome;
+use crate::state::{Execution, Outcome};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
 
@@ -110,6 +110,34 @@ pub struct EventAbout {
     pub kind: Kind,
     pub flow_id: Option<FlowId>,
     pub tags: Tags,
+}
+
+impl Envelope {
+    /// The event with what its record, if there still is one, says now. The last event of an
+    /// execution brings along what can no longer be looked up.
+    pub fn new(event: Event, execution: Option<&Execution>) -> Self {
+        let about = match execution {
+            Some(execution) => Some(EventAbout {
+                kind: execution.about.kind.clone(),
+                flow_id: None,
+                tags: execution.tags.clone(),
+            }),
+            None => EventAbout::carried(&event),
+        };
+        Self { event, about }
+    }
+}
+
+impl EventAbout {
+    fn carried(event: &Event) -> Option<Self> {
+        let Some(Detail::Text(kind)) = event.data.get("kind") else { return None };
+        let Some(Detail::Map(tags)) = event.data.get("tags") else { return None };
+        Some(Self {
+            kind: Kind::new(kind).ok()?,
+            flow_id: None,
+            tags: Tags::new(tags.clone()).ok()?,
+        })
+    }
 }
 
 impl Event {

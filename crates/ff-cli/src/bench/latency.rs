@@ -30,6 +30,10 @@ impl Latencies {
         self.0.saturating_record(ns);
     }
 
+    pub(crate) fn add(&mut self, other: &Self) -> anyhow::Result<()> {
+        Ok(self.0.add(&other.0)?)
+    }
+
     pub(crate) fn percentiles(&self) -> Percentiles {
         let histogram = Some(&self.0).filter(|histogram| !histogram.is_empty());
         let at = |quantile| histogram.map(|found| in_ms(found.value_at_quantile(quantile)));

@@ -26,8 +26,11 @@ use super::{Faults, Latencies, Measured, Target, progress};
 const STALL: Duration = Duration::from_secs(30);
 /// Submit, claim, complete.
 const STEPS: u64 = 3;
-/// The floor runs as long as the tasks did, within these bounds.
-const FLOOR_SHORTEST: Duration = Duration::from_secs(1);
+/// Shares that the tasks are cut into, unless they get too small to tell anything.
+const ROUNDS: u64 = 5;
+const SHORTEST_ROUND: u64 = 1_000;
+/// After each round the floor runs as long as the round did, within these bounds.
+const FLOOR_SHORTEST: Duration = Duration::from_millis(200);
 const FLOOR_LONGEST: Duration = Duration::from_secs(10);
 
 /// Submit, claim and complete of many tasks: throughput, latency, and the floor beside it
@@ -63,40 +66,86 @@ impl OnStore for Lifecycle {
         let payload = payload(self.payload_bytes);
         target.check(&payload, self.batch)?;
         let before = target.store.stats();
-        let (race, finished) = Race::new(self, target, payload)?;
-        let begun = Instant::now();
-        race.run(finished).await?;
-        let duration = begun.elapsed();
-        let throughput = self.tasks as f64 / duration.as_secs_f64();
-        let commands_per_execution = target.commands_per_execution(before, self.tasks);
-        let steps = self.steps_of_a_batch(before, target.store.stats());
-        let floor = self.floor(target, steps, duration).await?;
+        let mut total = Total::new()?;
+        for round in self.rounds() {
+            total.add(&round, target, payload.clone()).await?;
+        }
+        let throughput = self.tasks as f64 / total.duration.as_secs_f64();
+        let floor = total.floor_lifecycles as f64 / total.floor_duration.as_secs_f64();
+        let steps = steps_of_a_batch(self.tasks, before, target.store.stats());
         Ok(Measured {
-            duration,
+            duration: total.duration,
             throughput_per_s: Some(throughput),
-            latency: race.latencies().percentiles(),
-            commands_per_execution: Some(commands_per_execution),
+            latency: total.latencies.percentiles(),
+            commands_per_execution: Some(target.commands_per_execution(before, self.tasks)),
             floor_per_s: Some(floor),
             floor_ratio: Some(throughput / floor),
-            errors: race.faults.count(),
+            errors: total.errors,
             own: vec![("steps_per_batch", Some(steps))],
         })
     }
 }
 
+/// How many steps of tasks the average transaction of the writer held. Commands would mislead: a
+/// look that finds nothing is one, and so is a claim of many.
+fn steps_of_a_batch(tasks: u64, before: Stats, after: Stats) -> f64 {
+    (STEPS * tasks) as f64 / (after.batches - before.batches).max(1) as f64
+}
+
 impl Lifecycle {
-    /// How many steps of tasks the average transaction of the writer held. Commands would mislead:
-    /// a look that finds nothing is one, and so is a claim of many.
-    fn steps_of_a_batch(&self, before: Stats, after: Stats) -> f64 {
-        (STEPS * self.tasks) as f64 / (after.batches - before.batches).max(1) as f64
+    /// The tasks in shares. After each the floor runs for as long: a disk that is slower for a
+    /// while is slower for both.
+    fn rounds(&self) -> impl Iterator<Item = Self> {
+        let most = (self.tasks / SHORTEST_ROUND).clamp(1, ROUNDS);
+        let share = move |round| (self.tasks + round) / most;
+        (0..most).map(move |round| Self { tasks: share(round), ..self.clone() })
+    }
+}
+
+/// What all rounds came to.
+struct Total {
+    duration: Duration,
+    latencies: Latencies,
+    errors: u64,
+    floor_lifecycles: u64,
+    floor_duration: Duration,
+}
+
+impl Total {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            duration: Duration::ZERO,
+            latencies: Latencies::new()?,
+            errors: 0,
+            floor_lifecycles: 0,
+            floor_duration: Duration::ZERO,
+        })
     }
 
-    /// Lifecycles a second of the bare database with as many steps in a transaction.
-    async fn floor(&self, target: &Target, steps: f64, duration: Duration) -> anyhow::Result<f64> {
-        let group = steps.round().max(1.0) as usize;
-        let duration = duration.clamp(FLOOR_SHORTEST, FLOOR_LONGEST);
-        let floor = Floor { duration, group, payload_bytes: self.payload_bytes };
-        Ok(target.place.run_floor(floor).await?.lifecycles_per_s())
+    async fn add(
+        &mut self,
+        round: &Lifecycle,
+        target: &Target,
+        payload: Content,
+    ) -> anyhow::Result<()> {
+        let before = target.store.stats();
+        let (race, finished) = Race::new(round, target, payload)?;
+        let begun = Instant::now();
+        race.run(finished).await?;
+        let duration = begun.elapsed();
+        let steps = steps_of_a_batch(round.tasks, before, target.store.stats());
+        let floor = Floor {
+            duration: duration.clamp(FLOOR_SHORTEST, FLOOR_LONGEST),
+            group: steps.round().max(1.0) as usize,
+            payload_bytes: round.payload_bytes,
+        };
+        let floor = target.place.run_floor(floor).await?;
+        self.duration += duration;
+        self.latencies.add(&race.latencies())?;
+        self.errors += race.faults.count();
+        self.floor_lifecycles += floor.lifecycles;
+        self.floor_duration += floor.elapsed;
+        Ok(())
     }
 }
 

@@ -6,12 +6,14 @@ use super::{
     Facts, Needs, cancel, complete, delay, delete, fail, hold, priority, progress, renew, replay,
     revoke, submit, tags, tick,
 };
+use crate::check::check_partition;
+use crate::error::Refusal;
 use crate::operation::{Command, Reply};
 use crate::time::TimestampMs;
 
 /// Runs one command over the facts at `now`.
 pub fn apply(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Step, Needs> {
-    if let Err(refusal) = command.check() {
+    if let Err(refusal) = check(facts, command) {
         return Ok(Step::refused(refusal));
     }
     match decide(facts, command, now) {
@@ -22,6 +24,13 @@ pub fn apply(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<
             Ok(Step { reply: Err(refusal), changes })
         }
     }
+}
+
+fn check(facts: &impl Facts, command: &Command) -> Result<(), Refusal> {
+    if let Some(id) = command.execution_id() {
+        check_partition(id, &facts.settings().partitions)?;
+    }
+    command.check()
 }
 
 fn decide(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Step, Halt> {

@@ -32,18 +32,11 @@ pub(super) fn submit(
     Ok(create(op, key, now))
 }
 
-/// The id must stand where its key's record stands, and in a partition that exists.
+/// The id must stand where its key's record stands.
 fn check_partition(op: &Submit, settings: &Settings) -> Result<(), Refusal> {
-    let partition = op.execution_id.partition();
-    if partition >= settings.partitions.flow {
-        return Err(Refusal::invalid(
-            "execution_id",
-            format!("partition {partition} does not exist, there are {}", settings.partitions.flow),
-        ));
-    }
     if let Some(key) = &op.idempotency_key {
         let expected = key.partition(&op.namespace, &settings.partitions);
-        if partition != expected {
+        if op.execution_id.partition() != expected {
             return Err(Refusal::invalid(
                 "execution_id",
                 format!("with this idempotency key the id must be in partition {expected}"),

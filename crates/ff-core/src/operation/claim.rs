@@ -1,5 +1,7 @@
 //! Claim: work for a worker, each task under a lease of its own.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use uuid::Uuid;
 
@@ -103,6 +105,13 @@ impl LaneShare {
 
 impl Claim {
     pub const NAME: &'static str = "claim_executions";
+
+    /// Checks a claim that waits so long.
+    pub fn check_wait(&self, wait: Duration) -> Result<(), Refusal> {
+        let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        check_range("wait_ms", ms, 0, limits::CLAIM_WAIT_MS)?;
+        self.check()
+    }
 
     pub fn check(&self) -> Result<(), Refusal> {
         check_range("max", self.max.into(), 1, limits::CLAIM_TASKS.into())?;

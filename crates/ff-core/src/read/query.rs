@@ -3,11 +3,14 @@
 use bytes::Bytes;
 
 use super::{Audited, Explanation, Page, Record, Search};
+use crate::check::{check_partition, check_range};
 use crate::content::Content;
-use crate::error::EngineError;
+use crate::error::{EngineError, Refusal};
 use crate::event::Envelope;
 use crate::id::{ContentType, ExecutionId, Kind};
-use crate::state::{Attempt, StateVector};
+use crate::limits;
+use crate::partition::PartitionConfig;
+use crate::state::{Attempt, AttemptState, Execution, StateVector};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
 
@@ -38,6 +41,16 @@ pub struct ReadState {
 pub struct ReadResult {
     pub execution_id: ExecutionId,
     pub attempt_index: Option<u32>,
+}
+
+impl ReadResult {
+    /// The attempt whose result is asked for; none: the newest that has one. A success without a
+    /// result hides those before it.
+    pub fn attempt_of(&self, execution: &Execution) -> Option<u32> {
+        let succeeded =
+            execution.attempt.as_ref().filter(|a| a.state == AttemptState::EndedSuccess);
+        self.attempt_index.or(succeeded.map(|attempt| attempt.index))
+    }
 }
 
 /// Payload, kind and tags.
@@ -108,6 +121,30 @@ pub struct Dues {
 /// Compares every record with the indexes that must list it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit;
+
+impl Query {
+    /// Refuses a question about a partition that does not exist, or a page out of bounds.
+    pub fn check(&self, partitions: &PartitionConfig) -> Result<(), Refusal> {
+        let (id, limit) = match self {
+            Self::Describe(q) => (Some(q.execution_id), None),
+            Self::ReadState(q) => (Some(q.execution_id), None),
+            Self::ReadResult(q) => (Some(q.execution_id), None),
+            Self::ReadContext(q) => (Some(q.execution_id), None),
+            Self::ListAttempts(q) => (Some(q.execution_id), Some(q.limit)),
+            Self::ListEvents(q) => (Some(q.execution_id), Some(q.limit)),
+            Self::Search(q) => (None, Some(q.limit)),
+            Self::Explain(q) => (Some(q.execution_id), None),
+            Self::Due(_) | Self::Audit(_) => (None, None),
+        };
+        id.map_or(Ok(()), |id| check_partition(id, partitions))?;
+        limit.map_or(Ok(()), check_limit)
+    }
+}
+
+/// A page has 1 to 500 items.
+pub(super) fn check_limit(limit: u32) -> Result<(), Refusal> {
+    check_range("limit", limit.into(), 1, limits::PAGE_MAX.into())
+}
 
 macro_rules! questions {
     ($($question:ident => $answer:ty, $name:literal;)*) => {

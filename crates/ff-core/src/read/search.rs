@@ -3,11 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::Record;
-use crate::check::check_range;
 use crate::cursor;
 use crate::error::Refusal;
 use crate::id::{ExecutionId, Kind, LaneId, Namespace};
-use crate::limits;
 use crate::state::{Execution, PublicState};
 use crate::time::TimestampMs;
 
@@ -51,9 +49,8 @@ pub struct SearchPosition {
 }
 
 impl Search {
-    /// Checks the page and reads its cursor.
+    /// Reads its cursor.
     pub fn position(&self) -> Result<Option<SearchPosition>, Refusal> {
-        check_range("limit", self.limit.into(), 1, limits::PAGE_MAX.into())?;
         let scope = self.scope();
         self.cursor.as_deref().map(|text| cursor::decode(&scope, text)).transpose()
     }

@@ -1,5 +1,7 @@
 //! Subscriptions: events of all partitions, resumable from a cursor.
 
+use super::query::check_limit;
+use crate::error::Refusal;
 use crate::event::{Envelope, EventKind};
 use crate::id::{Kind, LaneId, Namespace};
 use crate::state::Outcome;
@@ -89,6 +91,12 @@ impl Subscription {
                 Expired,
             ],
         }
+    }
+}
+
+impl Follow {
+    pub fn check(&self) -> Result<(), Refusal> {
+        check_limit(self.limit)
     }
 }
 

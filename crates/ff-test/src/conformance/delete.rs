@@ -46,8 +46,11 @@ pub async fn the_last_event_carries_what_can_no_longer_be_looked_up(world: &Worl
     world.advance(5).await;
     world.act(Delete { execution_id: task.execution_id }).await;
     let log = world.log().await;
-    assert!(log.iter().all(|envelope| envelope.about.is_none()));
-    let event = &log.last().unwrap().event;
+    let (last, earlier) = log.split_last().unwrap();
+    assert!(earlier.iter().all(|envelope| envelope.about.is_none()));
+    let about = last.about.as_ref().expect("filters find the last event");
+    assert_eq!((about.kind.as_str(), about.tags.get("a")), ("test", Some("b")));
+    let event = &last.event;
     assert_eq!((event.kind, event.seq, event.time), (EventKind::Deleted, 4, world.now().await));
     assert_eq!((event.subject, event.outcome), (task.execution_id, Some(Outcome::Success)));
     assert_eq!((&event.namespace, &event.lane), (&task.namespace, &task.lane));

@@ -19,6 +19,7 @@ pub mod complete;
 pub mod deadline;
 pub mod delay;
 pub mod delete;
+pub mod errors;
 pub mod events;
 pub mod explain;
 pub mod fail_retry;
@@ -28,6 +29,7 @@ pub mod idempotency;
 pub mod lanes;
 pub mod lease_expiry;
 pub mod lease_renewal;
+pub mod pages;
 pub mod payload;
 pub mod priority;
 pub mod progress;
@@ -176,6 +178,10 @@ suite! { ($)
         deleting_one_leaves_the_others
         a_deleted_execution_leaves_no_timer_behind
     }
+    errors {
+        a_refusal_comes_as_the_kind_of_error_that_its_code_belongs_to
+        a_refusal_of_input_names_the_field_and_the_limit
+    }
     events {
         every_transition_is_one_event
         numbers_rise_and_every_subject_counts_without_holes
@@ -280,6 +286,12 @@ suite! { ($)
         a_renewal_is_not_a_transition
         the_ttl_of_a_renewal_has_a_range
     }
+    pages {
+        a_page_has_1_to_500_items
+        a_partition_that_does_not_exist_is_refused
+        a_claim_waits_a_minute_at_the_most
+        a_tick_of_one_partition_leaves_the_others
+    }
     payload {
         bytes_come_back_as_they_went_in
         a_payload_over_the_limit_is_refused
@@ -331,6 +343,7 @@ suite! { ($)
         a_failed_attempt_has_no_result
         every_generation_keeps_its_result
         a_removed_execution_has_no_result
+        a_success_without_a_result_hides_those_before_it
     }
     retention {
         each_outcome_is_kept_as_its_policy_says
@@ -376,6 +389,7 @@ suite! { ($)
         a_cursor_can_be_used_again
         an_event_is_told_at_once
         a_wait_goes_on_over_events_that_do_not_match
+        a_match_is_found_behind_any_number_that_do_not
         a_wait_without_events_ends_with_a_cursor
         each_filter_keeps_what_it_names
         outcomes_are_a_filter

@@ -66,3 +66,13 @@ pub async fn a_removed_execution_has_no_result(world: &World) {
     world.act(Delete { execution_id: task.execution_id }).await;
     assert_eq!(code(world.result(task.execution_id).await), Code::ExecutionNotFound);
 }
+
+pub async fn a_success_without_a_result_hides_those_before_it(world: &World) {
+    let first = world.start(world.work()).await;
+    world.act(with_result(&first, b"1")).await;
+    world.act(Replay { execution_id: first.execution_id }).await;
+    let second = world.claim_one().await;
+    world.complete(&second).await.unwrap();
+    assert_eq!(code(world.result(first.execution_id).await), Code::ResultNotFound);
+    assert_eq!(of_attempt(world, &first, 0).await, Ok(Content::json(b"1".as_slice())));
+}

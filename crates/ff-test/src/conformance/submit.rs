@@ -6,13 +6,14 @@ use ff_core::error::Code;
 use ff_core::event::EventKind;
 use ff_core::id::{ExecutionId, Kind};
 use ff_core::operation::{Claim, LaneShare, Submit, Submitted};
+use ff_core::read::Filter;
 use ff_core::state::{
     AttemptProgress, BlockingReason, EligibilityState, LifecyclePhase, OwnershipState, PublicState,
 };
 use ff_core::time::TimestampMs;
 use uuid::Uuid;
 
-use crate::world::{World, lane, namespace, policy, tags};
+use crate::world::{World, code, lane, namespace, policy, tags};
 
 pub async fn a_new_execution_waits_for_a_worker(world: &World) {
     let submit = world.work();
@@ -140,8 +141,10 @@ pub async fn a_partition_that_does_not_exist_is_refused(world: &World) {
     let count = world.backend.settings().partitions.flow;
     for partition in [count, u16::MAX] {
         let execution_id = ExecutionId::new(partition, Uuid::now_v7());
-        world.refuses(Submit { execution_id, ..world.work() }, Code::InvalidInput).await;
+        let submit = Submit { execution_id, ..world.work() };
+        assert_eq!(code(world.backend.call(submit).await), Code::InvalidInput);
     }
+    assert_eq!(world.search(Filter::default()).await, []);
 }
 
 pub async fn every_valid_lane_name_works(world: &World) {

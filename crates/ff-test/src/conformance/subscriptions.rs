@@ -112,6 +112,18 @@ pub async fn a_wait_goes_on_over_events_that_do_not_match(world: &World) {
     assert_eq!(subjects(&told.expect("told in time").unwrap().items), [wanted]);
 }
 
+pub async fn a_match_is_found_behind_any_number_that_do_not(world: &World) {
+    for _ in 0..2 {
+        let submits = (0..limits::BATCH_ITEMS).map(|_| world.work()).collect();
+        world.backend.submit_batch(submits).await.unwrap();
+    }
+    let wanted = world.submit(world.work_on("wanted")).await;
+    let filter = EventFilter { lanes: vec![lane("wanted")], ..EventFilter::default() };
+    let found = world.backend.events(follow(&filter, From::Start), PATIENCE);
+    let found = timeout(PATIENCE / 2, found).await.expect("found without a wait").unwrap();
+    assert_eq!(subjects(&found.items), [wanted]);
+}
+
 pub async fn a_wait_without_events_ends_with_a_cursor(world: &World) {
     let filter = EventFilter { lanes: vec![lane("wanted")], ..EventFilter::default() };
     let from = now(world, &filter).await;

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use ff_core::backend::{Backend, Identity, Pending, Upkeep};
 use ff_core::cursor;
 use ff_core::error::{Code, EngineError, Refusal};
-use ff_core::event::{Envelope, EventAbout, EventKind};
+use ff_core::event::{Envelope, EventKind};
 use ff_core::id::ExecutionId;
-use ff_core::limits;
 use ff_core::machine::{Needs, Settings, Step, apply, claim};
 use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
 use ff_core::read::{
@@ -118,6 +117,7 @@ impl Backend for Oracle {
 
     fn claim(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Vec<Task>, EngineError>> {
         Box::pin(async move {
+            claim.check_wait(wait)?;
             let found = self
                 .wait_for(wait, || match self.claim_now(&claim) {
                     Ok(tasks) if tasks.is_empty() => None,
@@ -130,6 +130,7 @@ impl Backend for Oracle {
 
     fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>> {
         Box::pin(async move {
+            query.check(&self.settings.partitions)?;
             let inner = self.lock();
             answer(&inner.0, &query, inner.1)
         })
@@ -165,14 +166,15 @@ impl Oracle {
         };
         let oldest = self.lock().0.events.keys().next().copied();
         let gap = oldest.is_some_and(|oldest| oldest > after + 1) && follow.from != From::Start;
-        let limit = follow.limit.clamp(1, limits::PAGE_MAX) as usize;
+        follow.check()?;
+        let limit = follow.limit as usize;
         let mut seen = after;
         let found = self
             .wait_for(wait, || {
                 let inner = self.lock();
-                let envelopes = inner.0.events.range(after + 1..).map(|(_, event)| Envelope {
-                    about: inner.0.executions.get(&event.subject).map(|e| about(e)),
-                    event: event.clone(),
+                let envelopes = inner.0.events.range(after + 1..).map(|(_, event)| {
+                    let execution = inner.0.executions.get(&event.subject);
+                    Envelope::new(event.clone(), execution.map(AsRef::as_ref))
                 });
                 let items: Vec<_> =
                     envelopes.filter(|e| follow.filter.matches(e)).take(limit).collect();
@@ -235,10 +237,6 @@ impl Upkeep for Oracle {
     }
 }
 
-fn about(execution: &Execution) -> EventAbout {
-    EventAbout { kind: execution.about.kind.clone(), flow_id: None, tags: execution.tags.clone() }
-}
-
 fn existing(state: &State, id: ExecutionId) -> Result<&Execution, EngineError> {
     let found = state.executions.get(&id).map(AsRef::as_ref);
     found.ok_or_else(|| Refusal::new(Code::ExecutionNotFound, format!("no execution {id}")).into())
@@ -254,10 +252,10 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
             Answer::ReadState(find(&q.execution_id).map(|e| e.state_vector(now)))
         }
         Query::ReadResult(q) => {
-            existing(state, q.execution_id)?;
+            let asked = q.attempt_of(existing(state, q.execution_id)?);
             let of_this = state.results.range((q.execution_id, 0)..=(q.execution_id, u32::MAX));
-            let mut wanted = of_this
-                .filter(|((_, attempt), _)| q.attempt_index.is_none_or(|index| index == *attempt));
+            let mut wanted =
+                of_this.filter(|((_, attempt), _)| asked.is_none_or(|index| index == *attempt));
             let (_, result) = wanted
                 .next_back()
                 .ok_or_else(|| Refusal::new(Code::ResultNotFound, "no result"))?;
@@ -293,7 +291,7 @@ fn attempts(state: &State, query: &ListAttempts) -> Result<Attempts, EngineError
         .filter(|attempt| query.after.is_none_or(|after| attempt.index > after))
         .cloned()
         .collect();
-    let limit = query.limit.clamp(1, limits::PAGE_MAX) as usize;
+    let limit = query.limit as usize;
     let more = items.len() > limit;
     items.truncate(limit);
     let next = items.last().filter(|_| more).map(|attempt| attempt.index);
@@ -302,7 +300,6 @@ fn attempts(state: &State, query: &ListAttempts) -> Result<Attempts, EngineError
 
 fn events(state: &State, query: &ListEvents) -> Result<Events, EngineError> {
     let execution = existing(state, query.execution_id)?;
-    let about = about(execution);
     let of_this = || state.events.values().filter(|event| event.subject == query.execution_id);
     // An id that was removed and given again begins a new history.
     let born = of_this().rfind(|event| event.kind == EventKind::Submitted);
@@ -311,12 +308,12 @@ fn events(state: &State, query: &ListEvents) -> Result<Events, EngineError> {
     let gap = kept
         .first()
         .map_or(execution.event_seq > query.after_seq, |first| first.seq > query.after_seq + 1);
-    let limit = query.limit.clamp(1, limits::PAGE_MAX) as usize;
+    let limit = query.limit as usize;
     let next = if kept.len() > limit { Some(kept[limit - 1].seq) } else { None };
     let items = kept
         .into_iter()
         .take(limit)
-        .map(|event| Envelope { event: event.clone(), about: Some(about.clone()) })
+        .map(|event| Envelope::new(event.clone(), Some(execution)))
         .collect();
     Ok(Events { items, next, gap })
 }

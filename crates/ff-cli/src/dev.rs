@@ -16,6 +16,7 @@ use ff_engine::{Engine, EngineOptions, Shutdown};
 
 use self::feed::Feed;
 use self::tally::Tally;
+use crate::output::say;
 
 /// How long work under way may take to end after the wish to stop.
 const GRACE: Duration = Duration::from_secs(10);
@@ -39,16 +40,23 @@ impl Dev {
         let options: SqliteOptions = self.store.parse()?;
         let place = place(options.path.as_deref());
         let store = Arc::new(SqliteStore::open(options)?);
-        println!("store    {place}, durability {}", store.identity().durability);
-        println!("kept     {}", Tally::of(&*store).await?);
-        println!("stop     Ctrl-C; what is in the store stays there\n");
-        let worked = work_until(stop_wanted, &store).await;
+        let worked = match greet(&store, &place).await {
+            Ok(()) => work_until(stop_wanted, &store).await,
+            Err(error) => Err(error),
+        };
         let tally = Tally::of(&*store).await;
         store.shutdown_prepare(GRACE).await?;
         worked?;
-        println!("\nstopped  {} in {place}", tally?);
+        say(format_args!("\nstopped  {} in {place}", tally?))?;
         Ok(())
     }
+}
+
+async fn greet(store: &SqliteStore, place: &str) -> anyhow::Result<()> {
+    say(format_args!("store    {place}, durability {}", store.identity().durability))?;
+    say(format_args!("kept     {}", Tally::of(store).await?))?;
+    say("stop     Ctrl-C; what is in the store stays there\n")?;
+    Ok(())
 }
 
 /// Engine, worker and feed, until somebody wants them to stop or one of them fails.

@@ -4,6 +4,7 @@
 mod bench;
 mod dev;
 mod failure;
+mod output;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,7 @@ async fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     match run(cli.command).await {
         Ok(code) => code,
+        Err(error) if output::is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", failure::text_of(&error));
             failure::code_of(&error).into()
@@ -53,7 +55,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Command::Version => {
-            println!("ff {}", env!("CARGO_PKG_VERSION"));
+            output::say(format_args!("ff {}", env!("CARGO_PKG_VERSION")))?;
             Ok(ExitCode::SUCCESS)
         }
     }

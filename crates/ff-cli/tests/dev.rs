@@ -137,3 +137,19 @@ fn the_version_is_told() {
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
     }
 }
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ff"))
+        .args(["dev", "--store", &format!("sqlite:{}", directory.path().join("ff.db").display())])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Dropped at once: the next line that is printed finds nobody.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"), "{output:?}");
+}

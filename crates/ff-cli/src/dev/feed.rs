@@ -1,6 +1,6 @@
 //! A line for every event, as it happens.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use ff_core::limits;
 use ff_core::read::{EventFilter, Follow, From};
 use ff_core::time::TimestampMs;
 use ff_engine::Shutdown;
+
+use crate::output::say;
 
 const WAIT: Duration = Duration::from_secs(60);
 
@@ -45,9 +47,8 @@ impl Feed {
     }
 
     fn print(&mut self, found: EventsAfter) -> io::Result<()> {
-        let mut out = io::stdout().lock();
         for envelope in &found.items {
-            writeln!(out, "{}", line(envelope))?;
+            say(line(envelope))?;
         }
         self.cursor = found.cursor;
         Ok(())

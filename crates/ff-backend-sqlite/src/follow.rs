@@ -21,6 +21,9 @@ use crate::store::SqliteStore;
 /// Events that one look reads before it delivers what matched.
 const LOOK_AHEAD: u32 = 1000;
 
+/// No call waits longer, whatever it asks for: it answers with nothing and may be repeated.
+const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
+
 /// What one look at the log found.
 struct Stretch {
     items: Vec<Envelope>,
@@ -34,7 +37,7 @@ pub(crate) async fn events(
     follow: Follow,
     wait: Duration,
 ) -> Result<Followed, EngineError> {
-    let deadline = Instant::now() + wait;
+    let deadline = Instant::now() + wait.min(LONGEST_WAIT);
     let mut newest = store.shared().events.subscribe();
     let scope = follow.filter.scope();
     let mut seen = match &follow.from {
@@ -112,7 +115,7 @@ pub(crate) async fn timers(
     known: Option<TimestampMs>,
     wait: Duration,
 ) -> Result<Followed, EngineError> {
-    let deadline = Instant::now() + wait;
+    let deadline = Instant::now() + wait.min(LONGEST_WAIT);
     let mut timers = store.shared().timers.subscribe();
     loop {
         let soonest = *timers.borrow_and_update();

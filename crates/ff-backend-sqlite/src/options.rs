@@ -68,6 +68,11 @@ impl SqliteOptions {
         }
     }
 
+    /// What an acknowledgement means: the durability of a file, or `memory`.
+    pub fn promise(&self) -> &'static str {
+        if self.path.is_some() { self.durability.as_str() } else { "memory" }
+    }
+
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { path: Some(path.into()), ..Self::memory() }
     }

@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::clock::SteadyClock;
 use crate::error::{OpenError, fault};
-use crate::options::{Durability, SqliteOptions};
+use crate::options::SqliteOptions;
 use crate::owner::Ownership;
 use crate::queues::Queues;
 use crate::readers::{Readers, closed};
@@ -35,7 +35,7 @@ pub struct SqliteStore {
     writer: Sender<Message>,
     readers: Readers,
     room: Semaphore,
-    durability: Durability,
+    durability: &'static str,
     /// Joined at the end, so that nothing is written by an owner that has given up.
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Given up by a shutdown, so that the next owner can begin.
@@ -48,6 +48,7 @@ impl SqliteStore {
         if let Some(path) = &options.path {
             make_parent(path)?;
         }
+        let durability = options.promise();
         let ownership = options.path.as_deref().map(Ownership::take).transpose()?;
         let mut connection = open_writer(&options)?;
         schema::migrate(&mut connection)?;
@@ -75,7 +76,7 @@ impl SqliteStore {
             writer: sender,
             readers,
             room: Semaphore::new(COMMANDS_UNDER_WAY),
-            durability: options.durability,
+            durability,
             thread: Mutex::new(Some(thread)),
             ownership: Mutex::new(ownership),
         })
@@ -163,9 +164,10 @@ impl Backend for SqliteStore {
     }
 
     fn claim(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Vec<Task>, EngineError>> {
-        let until = Instant::now() + wait;
+        let begun = Instant::now();
         Box::pin(async move {
             claim.check_wait(wait)?;
+            let until = begun + wait;
             self.request(|answer| Message::Claim { claim, until, answer }).await?
         })
     }
@@ -200,7 +202,7 @@ impl Upkeep for SqliteStore {
         Identity {
             backend: LABEL,
             version: rusqlite::version().to_owned(),
-            durability: self.durability.as_str().to_owned(),
+            durability: self.durability.to_owned(),
         }
     }
 

@@ -10,7 +10,7 @@ pub struct EngineOptions {
     /// Longest time between two looks at the timers. A timer that is due sooner is pushed; this is
     /// the net under a lost push.
     pub timer_interval: Duration,
-    /// Time between two rounds of the trimmer.
+    /// Time between two rounds of the trimmer; at least 100 ms.
     pub trim_interval: Duration,
     /// How long events are kept, in milliseconds.
     pub event_retention_ms: u64,

@@ -2,6 +2,7 @@
 //! their own timers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ff_core::backend::Backend;
 use ff_core::error::EngineError;
@@ -14,6 +15,9 @@ use crate::service::Shutdown;
 
 pub(crate) const NAME: &str = "retention_trimmer";
 
+/// A shorter interval, or none at all, would keep the store busy with nothing else.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Rows of one step; steps follow each other until a round is done.
 const STEP: u32 = 500;
 
@@ -23,7 +27,7 @@ pub(crate) async fn run(
     options: EngineOptions,
     mut shutdown: Shutdown,
 ) {
-    let mut ticks = tokio::time::interval(options.trim_interval);
+    let mut ticks = tokio::time::interval(options.trim_interval.max(SHORTEST_INTERVAL));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while shutdown.or(ticks.tick()).await.is_some() {
         match shutdown.or(round(&*backend, &report, &options)).await {

@@ -61,11 +61,7 @@ impl Report {
             store: place.url.clone(),
             version: env!("CARGO_PKG_VERSION"),
             host: Host::here(),
-            durability: if place.options.path.is_some() {
-                place.options.durability.as_str()
-            } else {
-                "memory"
-            },
+            durability: place.options.promise(),
             parameters: serde_json::to_value(scenario)?,
             duration_s: rounded(Some(measured.duration.as_secs_f64())),
             throughput_per_s: rounded(measured.throughput_per_s),

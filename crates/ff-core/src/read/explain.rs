@@ -145,7 +145,7 @@ fn eligible(execution: &Execution, runnable: &Runnable, now: TimestampMs) -> Exp
         unblock: vec![
             Action {
                 summary: format!("start a worker for lane {lane:?}{skills}"),
-                cli: format!("ff worker ls --lane {lane:?}"),
+                cli: "ff worker ls".to_owned(),
                 route: "GET /v1/workers".to_owned(),
             },
             act(execution, "raise its priority", "priority", "PUT", "priority"),
@@ -172,7 +172,7 @@ fn reclaimable(execution: &Execution, by: LostBy, now: TimestampMs) -> Explanati
         }),
         unblock: vec![Action {
             summary: format!("start a worker for lane {:?}", execution.about.lane),
-            cli: format!("ff worker ls --lane {:?}", execution.about.lane),
+            cli: "ff worker ls".to_owned(),
             route: "GET /v1/workers".to_owned(),
         }],
         earliest_start_at: Some(now),

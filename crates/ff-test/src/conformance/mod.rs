@@ -288,6 +288,7 @@ suite! { ($)
     }
     pages {
         a_page_has_1_to_500_items
+        an_absurd_wait_is_no_harm
         a_partition_that_does_not_exist_is_refused
         a_claim_waits_a_minute_at_the_most
         a_tick_of_one_partition_leaves_the_others

@@ -32,6 +32,13 @@ pub async fn a_page_has_1_to_500_items(world: &World) {
     }
 }
 
+pub async fn an_absurd_wait_is_no_harm(world: &World) {
+    world.submit(world.work()).await;
+    let follow = Follow { filter: EventFilter::default(), from: From::Start, limit: 1 };
+    let events = world.backend.events(follow, Duration::MAX).await.unwrap();
+    assert_eq!(events.items.len(), 1);
+}
+
 pub async fn a_partition_that_does_not_exist_is_refused(world: &World) {
     let partition = world.backend.settings().partitions.flow;
     let execution_id = ExecutionId::new(partition, Uuid::now_v7());
@@ -47,6 +54,8 @@ pub async fn a_claim_waits_a_minute_at_the_most(world: &World) {
     let longer = wait + Duration::from_millis(1);
     let refused = world.backend.claim(world.claim_request(1), longer).await;
     assert_eq!(code(refused), Code::InvalidInput);
+    let absurd = world.backend.claim(world.claim_request(1), Duration::MAX).await;
+    assert_eq!(code(absurd), Code::InvalidInput);
     assert_eq!(world.backend.claim(world.claim_request(1), wait).await.unwrap().len(), 1);
 }
 

@@ -20,6 +20,8 @@ use tokio::sync::watch;
 
 use super::State;
 
+const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
+
 /// The pure machine as a backend, with a clock that stands until it is moved.
 pub struct Oracle {
     settings: Settings,
@@ -88,7 +90,7 @@ impl Oracle {
 
     /// Tries again with every step until `look` finds something or the time is over.
     async fn wait_for<T>(&self, wait: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-        let deadline = Instant::now() + wait;
+        let deadline = Instant::now() + wait.min(LONGEST_WAIT);
         let mut steps = self.steps.subscribe();
         loop {
             steps.borrow_and_update();

@@ -37,8 +37,12 @@ pub(crate) fn audit(connection: &Connection) -> Result<Audited, EngineError> {
         check_columns(&mut audited, &execution, row).map_err(|error| fault(&error))?;
         check_ready(&mut audited, &execution, &ready.remove(&execution.id).unwrap_or_default());
         check_timers(&mut audited, &execution, &timers.remove(&execution.id).unwrap_or_default());
-        check_attempts(&mut audited, &execution, attempts.get(&execution.id));
-        check_counts(&mut audited, &execution);
+        let (earlier, highest) = match attempts.get(&execution.id).map(Vec::as_slice) {
+            Some([(count, highest)]) => (*count, Some(*highest)),
+            _ => (0, None),
+        };
+        audited.check_attempts(&execution, earlier, highest);
+        audited.check_counts(&execution);
     }
     for id in ready.keys().chain(timers.keys()) {
         audited.report("I10", Some(*id), "a queue entry or timer without its execution");
@@ -102,41 +106,6 @@ fn check_timers(audited: &mut Audited, execution: &Execution, found: &[i64]) {
     let due = execution.due().map(|due| due.at.0);
     if found != due.into_iter().collect::<Vec<_>>() {
         audited.report("I9", Some(execution.id), format!("timers {found:?}, due is {due:?}"));
-    }
-}
-
-fn check_attempts(
-    audited: &mut Audited,
-    execution: &Execution,
-    archived: Option<&Vec<(u32, u32)>>,
-) {
-    let total = execution.counts.attempts;
-    let (count, highest) = match archived.map(Vec::as_slice) {
-        Some([(count, highest)]) => (*count, Some(*highest)),
-        _ => (0, None),
-    };
-    let current = execution.attempt.as_ref().map(|attempt| attempt.index);
-    let sound = count == total.saturating_sub(1)
-        && highest == count.checked_sub(1)
-        && current == total.checked_sub(1);
-    if !sound {
-        let detail =
-            format!("{total} attempts, {count} archived up to {highest:?}, now {current:?}");
-        audited.report("I12", Some(execution.id), detail);
-    }
-}
-
-fn check_counts(audited: &mut Audited, execution: &Execution) {
-    let policy = execution.policy();
-    let counts = execution.counts;
-    let within = counts.retries <= policy.retry.max_retries
-        && counts.reclaims <= policy.timeout.max_reclaim_count
-        && counts.replays <= policy.max_replay_count;
-    if !within {
-        audited.report("I13", Some(execution.id), format!("{counts:?} beyond the policy"));
-    }
-    if execution.phase.lease().is_some() && execution.live_fence().is_none() {
-        audited.report("I2", Some(execution.id), "a lease without an attempt");
     }
 }
 

@@ -1,7 +1,10 @@
 //! What a failed command tells: a sentence for a person, an exit code for a script.
 
 use ff_backend_sqlite::{FloorError, OpenError};
+use ff_backend_valkey::OpenError as ValkeyOpenError;
 use ff_core::error::EngineError;
+
+use crate::bench::UnknownStore;
 
 const UNEXPECTED: u8 = 1;
 const CONFIGURATION: u8 = 2;
@@ -24,6 +27,12 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<OpenError>() {
         return of_open(error);
     }
+    if let Some(error) = error.downcast_ref::<ValkeyOpenError>() {
+        return of_valkey_open(error);
+    }
+    if error.is::<UnknownStore>() {
+        return CONFIGURATION;
+    }
     if let Some(error) = error.downcast_ref::<EngineError>() {
         return error.code().exit_code();
     }
@@ -43,6 +52,14 @@ fn of_open(error: &OpenError) -> u8 {
     }
 }
 
+/// A server that is not there may come; what it refuses somebody has to change.
+fn of_valkey_open(error: &ValkeyOpenError) -> u8 {
+    match error {
+        ValkeyOpenError::Unreachable { .. } => UNAVAILABLE,
+        _ => CONFIGURATION,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use ff_core::error::Refusal;
@@ -52,8 +69,12 @@ mod tests {
     #[test]
     fn failures_have_the_codes_that_scripts_rely_on() {
         let owned = OpenError::Owned { path: "ff.db".into(), owner: "7".to_owned() };
-        let cases: [(anyhow::Error, u8); 5] = [
+        let away =
+            ValkeyOpenError::Unreachable { address: "h:1".to_owned(), detail: "no".to_owned() };
+        let cases: [(anyhow::Error, u8); 7] = [
             (owned.into(), 8),
+            (away.into(), 8),
+            (ValkeyOpenError::Eviction { policy: "allkeys-lru".to_owned() }.into(), 2),
             (OpenError::TooNew { found: 9, known: 1 }.into(), 2),
             (EngineError::from(Refusal::invalid("max", "too many")).into(), 5),
             (EngineError::unavailable("closed").into(), 8),

@@ -3,10 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
+use ff_test::servers::{Server, ServerOptions, wait_until};
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The fields that every report has.
 const FIELDS: &[&str] = &[
@@ -43,11 +48,39 @@ fn store_in(directory: &TempDir) -> String {
     format!("sqlite:{}?durability=off", directory.path().join("ff.db").display())
 }
 
-/// Runs a scenario on a fresh store and checks what all reports have in common.
-fn report(arguments: &[&str]) -> Value {
+/// Runs a scenario on a fresh store of each kind and checks what all reports have in common.
+fn reports(arguments: &[&str]) -> [Value; 2] {
+    [on_sqlite(arguments), on_valkey(arguments)]
+}
+
+fn on_sqlite(arguments: &[&str]) -> Value {
     let directory = tempfile::tempdir().unwrap();
+    let report = report(arguments, &store_in(&directory), directory.path());
+    assert_eq!(report["durability"], "off");
+    report
+}
+
+/// Counters and memory are the server's: each run has one of its own.
+fn on_valkey(arguments: &[&str]) -> Value {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(ServerOptions::default());
+    let report = report(arguments, &server.url(), directory.path());
+    assert_eq!(report["durability"], "memory");
+    nothing_is_left(&server);
+    report
+}
+
+/// The library of the store stays, as another deployment may use it.
+#[track_caller]
+fn nothing_is_left(server: &Server) {
+    assert_eq!(server.command(&["DBSIZE"]).unwrap(), "0");
+    let libraries = server.command(&["FUNCTION", "LIST"]).unwrap();
+    assert!(libraries.contains("flowfabric") && !libraries.contains("floor"), "{libraries}");
+}
+
+fn report(arguments: &[&str], store: &str, temporary: &Path) -> Value {
     let arguments = [arguments, &["--json"]].concat();
-    let output = ff(&arguments, &store_in(&directory), directory.path());
+    let output = ff(&arguments, store, temporary);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {told}");
     let text = String::from_utf8(output.stdout).unwrap();
@@ -57,7 +90,6 @@ fn report(arguments: &[&str]) -> Value {
         assert!(report.get(field).is_some(), "{field} is missing: {report}");
     }
     assert_eq!(report["scenario"], arguments[0]);
-    assert_eq!(report["durability"], "off");
     assert_eq!(report["errors"], 0, "{report}");
     assert!(report["host"]["cpus"].as_u64() >= Some(1), "{report}");
     report
@@ -72,61 +104,100 @@ fn is_positive(report: &Value, fields: &[&str]) {
 
 #[test]
 fn lifecycle_is_measured_beside_its_floor() {
-    let report = report(&["lifecycle", "--tasks", "200", "--payload-bytes", "100"]);
-    is_positive(&report, &["throughput_per_s", "p50_ms", "max_ms", "floor_per_s", "floor_ratio"]);
-    assert!(report["commands_per_execution"].as_f64() >= Some(3.0), "{report}");
-    assert_eq!(report["invariants_ok"], true);
-    let parameters = &report["parameters"];
-    assert_eq!((&parameters["tasks"], &parameters["workers"]), (&200.into(), &16.into()));
+    for report in reports(&["lifecycle", "--tasks", "200", "--payload-bytes", "100"]) {
+        is_positive(&report, &["throughput_per_s", "p50_ms", "max_ms", "floor_per_s"]);
+        is_positive(&report, &["floor_ratio"]);
+        assert!(report["commands_per_execution"].as_f64() >= Some(3.0), "{report}");
+        assert_eq!(report["invariants_ok"], true);
+        let parameters = &report["parameters"];
+        assert_eq!((&parameters["tasks"], &parameters["workers"]), (&200.into(), &16.into()));
+    }
 }
 
 #[test]
 fn lifecycle_runs_in_batches() {
-    let report = report(&["lifecycle", "--tasks", "205", "--batch", "10", "--concurrency", "4"]);
-    is_positive(&report, &["throughput_per_s", "p99_ms", "floor_ratio"]);
-    assert_eq!(report["invariants_ok"], true);
+    let arguments = ["lifecycle", "--tasks", "205", "--batch", "10", "--concurrency", "4"];
+    for report in reports(&arguments) {
+        is_positive(&report, &["throughput_per_s", "p99_ms", "floor_ratio", "steps_per_batch"]);
+        assert_eq!(report["invariants_ok"], true);
+    }
 }
 
 #[test]
 fn start_latency_times_every_sample() {
-    let report = report(&["start_latency", "--samples", "20", "--rate", "200"]);
-    is_positive(&report, &["p50_ms", "p95_ms", "p99_ms", "max_ms"]);
-    assert_eq!(report["floor_per_s"], Value::Null);
+    for report in reports(&["start_latency", "--samples", "20", "--rate", "200"]) {
+        is_positive(&report, &["p50_ms", "p95_ms", "p99_ms", "max_ms", "commands_per_execution"]);
+        assert_eq!(report["floor_per_s"], Value::Null);
+    }
 }
 
 #[test]
 fn idle_counts_commands_and_processor_time() {
-    let report = report(&["idle", "--seconds", "1", "--workers", "3"]);
-    assert!(report["commands_per_s"].as_f64() < Some(100.0), "{report}");
-    assert!(report.get("cpu_percent").is_some(), "{report}");
-    assert_eq!(report["p50_ms"], Value::Null);
+    for report in reports(&["idle", "--seconds", "1", "--workers", "3"]) {
+        assert!(report["commands_per_s"].as_f64() < Some(100.0), "{report}");
+        assert!(report.get("cpu_percent").is_some(), "{report}");
+        assert_eq!(report["p50_ms"], Value::Null);
+    }
 }
 
 #[test]
 fn memory_is_told_for_each_state() {
-    let report = report(&["memory", "--tasks", "2000"]);
-    is_positive(&report, &["queued_bytes", "running_bytes", "terminal_bytes"]);
-    assert!(report["terminal_bytes"].as_f64() >= report["queued_bytes"].as_f64(), "{report}");
+    let arguments = ["memory", "--tasks", "2000", "--payload-bytes", "50", "--result-bytes", "500"];
+    for report in reports(&arguments) {
+        is_positive(&report, &["queued_bytes", "running_bytes", "commands_per_execution"]);
+        let bytes = |state: &str| report[format!("{state}_bytes")].as_f64().unwrap();
+        let least = bytes("queued") + 500.0;
+        assert!(bytes("terminal") > least, "results take their place: {report}");
+    }
 }
 
 #[test]
 fn backlog_compares_a_long_queue_with_a_short_one() {
-    let report = report(&["backlog", "--queued", "2000", "--samples", "50"]);
-    is_positive(&report, &["p50_ms", "p99_ms", "small_p99_ms", "p99_ratio"]);
-    assert_eq!(report["invariants_ok"], true);
+    for report in reports(&["backlog", "--queued", "2000", "--samples", "50"]) {
+        is_positive(&report, &["p50_ms", "p99_ms", "small_p99_ms", "p99_ratio"]);
+        assert_eq!(report["invariants_ok"], true);
+    }
 }
 
 #[test]
 fn floor_leaves_the_store_alone() {
     let directory = tempfile::tempdir().unwrap();
-    let store = store_in(&directory);
-    let arguments = ["floor", "--seconds", "1", "--batch", "9", "--json"];
-    let output = ff(&arguments, &store, directory.path());
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    is_positive(&report, &["throughput_per_s", "floor_per_s", "p50_ms"]);
-    assert_eq!(report["invariants_ok"], Value::Null);
+    let arguments = ["floor", "--seconds", "1", "--batch", "9"];
+    let on_sqlite = report(&arguments, &store_in(&directory), directory.path());
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "nothing stays behind");
+    for report in [on_sqlite, on_valkey(&arguments)] {
+        is_positive(&report, &["throughput_per_s", "floor_per_s", "p50_ms"]);
+        assert_eq!(report["invariants_ok"], Value::Null);
+        assert_eq!(report["parameters"]["batch"], 9);
+    }
+}
+
+#[test]
+fn a_prefix_that_the_url_names_keeps_its_keys() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(ServerOptions::default());
+    let store = format!("{}?prefix=mine", server.url());
+    report(&["lifecycle", "--tasks", "10"], &store, directory.path());
+    let keys = server.command(&["KEYS", "*"]).unwrap();
+    assert!(keys.lines().count() > 10, "{keys}");
+    assert!(keys.lines().all(|key| key.starts_with("mine:")), "{keys}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_takes_its_keys_along() {
+    let server = Server::start(ServerOptions::default());
+    let mut run = Command::new(env!("CARGO_BIN_EXE_ff"))
+        .args(["bench", "floor", "--seconds", "60", "--store", &server.url()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let count = || server.command(&["DBSIZE"]).unwrap().parse::<u64>().unwrap();
+    wait_until("the floor writes", PATIENCE, || count() > 100);
+    Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(1));
+    nothing_is_left(&server);
 }
 
 #[test]
@@ -145,10 +216,15 @@ fn without_json_a_table_follows_the_object() {
 #[test]
 fn wrong_input_has_its_exit_code() {
     let directory = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], &str, i32, &str); 4] = [
+    let cases: [(&[&str], &str, i32, &str); 9] = [
         (&["lifecycle", "--payload-bytes", "2000000"], "sqlite::memory:", 5, "payload"),
         (&["lifecycle", "--batch", "1001"], "sqlite::memory:", 5, "max"),
+        (&["memory", "--result-bytes", "2000000"], "sqlite::memory:", 5, "result"),
+        (&["floor", "--callers", "2"], "sqlite::memory:", 5, "callers"),
         (&["lifecycle"], "nonsense:", 2, "sqlite:"),
+        (&["lifecycle"], "postgres://h/db", 2, "valkey://"),
+        (&["lifecycle"], "valkey://h?prefix=NO", 2, "prefix"),
+        (&["lifecycle"], "valkey://127.0.0.1:1", 8, "cannot be reached"),
         (&["no_such_scenario"], "sqlite::memory:", 2, "no_such_scenario"),
     ];
     for (arguments, store, code, told) in cases {

@@ -25,7 +25,7 @@ impl fmt::Display for EventId {
 }
 
 macro_rules! event_kinds {
-    ($($variant:ident = $text:literal,)*) => {
+    ($($variant:ident = $code:literal, $text:literal;)*) => {
         /// What happened.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum EventKind { $(#[serde(rename = $text)] $variant,)* }
@@ -37,6 +37,15 @@ macro_rules! event_kinds {
                 match self { $(Self::$variant => $text,)* }
             }
 
+            /// The number under which stores keep it; a code is never given to another kind.
+            pub const fn code(self) -> u8 {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            pub const fn from_code(code: u8) -> Option<Self> {
+                match code { $($code => Some(Self::$variant),)* _ => None }
+            }
+
             pub fn parse(text: &str) -> Option<Self> {
                 match text { $($text => Some(Self::$variant),)* _ => None }
             }
@@ -45,24 +54,24 @@ macro_rules! event_kinds {
 }
 
 event_kinds! {
-    Submitted = "execution.submitted",
-    Eligible = "execution.eligible",
-    Delayed = "execution.delayed",
-    Blocked = "execution.blocked",
-    Unblocked = "execution.unblocked",
-    Claimed = "execution.claimed",
-    Progressed = "execution.progressed",
-    RetryScheduled = "execution.retry_scheduled",
-    LeaseExpired = "execution.lease_expired",
-    LeaseRevoked = "execution.lease_revoked",
-    Completed = "execution.completed",
-    Failed = "execution.failed",
-    Cancelled = "execution.cancelled",
-    Expired = "execution.expired",
-    PriorityChanged = "execution.priority_changed",
-    Replayed = "execution.replayed",
-    Tagged = "execution.tagged",
-    Deleted = "execution.deleted",
+    Submitted = 1, "execution.submitted";
+    Eligible = 2, "execution.eligible";
+    Delayed = 3, "execution.delayed";
+    Blocked = 4, "execution.blocked";
+    Unblocked = 5, "execution.unblocked";
+    Claimed = 6, "execution.claimed";
+    Progressed = 7, "execution.progressed";
+    RetryScheduled = 8, "execution.retry_scheduled";
+    LeaseExpired = 9, "execution.lease_expired";
+    LeaseRevoked = 10, "execution.lease_revoked";
+    Completed = 11, "execution.completed";
+    Failed = 12, "execution.failed";
+    Cancelled = 13, "execution.cancelled";
+    Expired = 14, "execution.expired";
+    PriorityChanged = 15, "execution.priority_changed";
+    Replayed = 16, "execution.replayed";
+    Tagged = 17, "execution.tagged";
+    Deleted = 18, "execution.deleted";
 }
 
 /// What the log keeps of one transition.

@@ -23,6 +23,7 @@ pub mod operation;
 pub mod partition;
 pub mod policy;
 pub mod read;
+pub mod recent;
 pub mod rota;
 pub mod state;
 pub mod tags;

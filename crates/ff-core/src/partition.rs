@@ -44,12 +44,13 @@ impl PartitionConfig {
     }
 }
 
-/// CRC16-XMODEM of `bytes` modulo `count`: the hash that Valkey's cluster uses for its slots too.
+/// [`crc16`] of `bytes` modulo `count`.
 pub fn partition_of(bytes: &[u8], count: u16) -> u16 {
     crc16(bytes) % count.max(1)
 }
 
-fn crc16(bytes: &[u8]) -> u16 {
+/// CRC16-XMODEM: the hash that Valkey's cluster uses for its slots too.
+pub fn crc16(bytes: &[u8]) -> u16 {
     let shift = |crc: u16| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
     bytes
         .iter()

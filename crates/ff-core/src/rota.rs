@@ -37,6 +37,11 @@ impl Rota {
         self.empty[lane] = true;
     }
 
+    /// Lanes that were found empty may have work again.
+    pub fn reopen(&mut self) {
+        self.empty.fill(false);
+    }
+
     /// Charges `lane` for a task. Empty lanes neither gain nor pay: they must not save up turns.
     pub fn charge(&mut self, lane: usize) {
         if self.order == LaneOrder::Ordered {

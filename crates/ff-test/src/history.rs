@@ -28,12 +28,13 @@ pub async fn read_all(backend: &dyn Backend) -> Vec<Event> {
 pub fn violations(events: &[Event]) -> Vec<String> {
     let mut found = Vec::new();
     let mut lives: BTreeMap<ExecutionId, Life> = BTreeMap::new();
-    let mut last_number = 0;
+    let mut last_numbers: BTreeMap<u16, u64> = BTreeMap::new();
     for event in events {
-        if event.number <= last_number {
+        let last_number = last_numbers.entry(event.subject.partition()).or_default();
+        if event.number <= *last_number {
             found.push(format!("event numbers do not rise at {event:?}"));
         }
-        last_number = event.number;
+        *last_number = event.number;
         if event.kind == EventKind::Submitted {
             lives.insert(event.subject, Life::default());
         }

@@ -8,6 +8,8 @@
 //! - [`history`]: invariants that only the event log shows.
 //! - [`differential`]: random operations on the oracle and on a store, every reply and the whole
 //!   state compared.
+//! - [`servers`]: private Valkey servers that a test may kill, pause and restart.
+//! - [`workload`]: callers that go on through faults, and a ledger of what they were told.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
@@ -16,5 +18,7 @@ pub mod differential;
 pub mod docs;
 pub mod history;
 pub mod oracle;
+pub mod servers;
 pub mod stages;
+pub mod workload;
 pub mod world;

@@ -1,8 +1,10 @@
 //! The backends that tests run on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use ff_backend_sqlite::{Clock, Durability, ManualClock, SqliteOptions, SqliteStore};
+use ff_backend_valkey::{LibraryClock, ValkeyOptions, ValkeyStore};
 use ff_core::backend::{Backend, Pending};
 use ff_core::machine::Settings;
 use ff_core::partition::PartitionConfig;
@@ -10,6 +12,7 @@ use ff_core::time::TimestampMs;
 use tempfile::TempDir;
 
 use crate::oracle::Oracle;
+use crate::servers;
 use crate::world::{Stage, World};
 
 /// Where every test's clock begins: far enough from zero for anything to lie in the past.
@@ -92,4 +95,76 @@ pub async fn sqlite_file() -> World {
 /// A world on SQLite in memory.
 pub async fn sqlite_memory() -> World {
     World::new(SqliteStage::in_memory(PartitionConfig::default()))
+}
+
+/// A Valkey store on a server that tests share, with keys of its own and a clock that stands until
+/// it is moved.
+pub struct ValkeyStage {
+    pub store: Arc<ValkeyStore>,
+    now: AtomicI64,
+}
+
+impl ValkeyStage {
+    pub async fn standalone(partitions: PartitionConfig) -> Self {
+        let options = Self::options(&servers::standalone().url(), partitions);
+        Self::open(ValkeyOptions { fifo_slack_ms: 0, ..options }).await
+    }
+
+    pub async fn cluster(partitions: PartitionConfig) -> Self {
+        let options = Self::options(&servers::cluster().url(), partitions);
+        Self::open(ValkeyOptions { fifo_slack_ms: 0, ..options }).await
+    }
+
+    /// Keys of its own on a server with a settable clock.
+    fn options(url: &str, partitions: PartitionConfig) -> ValkeyOptions {
+        static STORES: AtomicU64 = AtomicU64::new(0);
+        let options: ValkeyOptions = url.parse().expect("a url");
+        ValkeyOptions {
+            prefix: format!("t{}", STORES.fetch_add(1, Ordering::Relaxed)),
+            partitions: Some(partitions),
+            clock: LibraryClock::Settable,
+            ..options
+        }
+    }
+
+    async fn open(options: ValkeyOptions) -> Self {
+        let store = ValkeyStore::open(options).await.expect("the store opens");
+        store.set_clock(BEGINNING).await.expect("the clock is set");
+        Self { store: Arc::new(store), now: AtomicI64::new(BEGINNING.0) }
+    }
+}
+
+impl Stage for ValkeyStage {
+    fn backend(&self) -> Arc<dyn Backend> {
+        Arc::clone(&self.store) as Arc<dyn Backend>
+    }
+
+    fn advance(&self, ms: i64) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let now = self.now.fetch_add(ms, Ordering::SeqCst) + ms;
+            self.store.set_clock(TimestampMs(now)).await.expect("the clock is moved");
+        })
+    }
+}
+
+/// A world on one Valkey node that claims as a deployment does, by what it remembers of queues.
+pub async fn valkey_by_memory() -> World {
+    let options = ValkeyStage::options(&servers::standalone().url(), PartitionConfig::default());
+    World::new(ValkeyStage::open(options).await)
+}
+
+/// The same on a cluster.
+pub async fn valkey_cluster_by_memory() -> World {
+    let options = ValkeyStage::options(&servers::cluster().url(), PartitionConfig::default());
+    World::new(ValkeyStage::open(options).await)
+}
+
+/// A world on one Valkey node.
+pub async fn valkey_standalone() -> World {
+    World::new(ValkeyStage::standalone(PartitionConfig::default()).await)
+}
+
+/// A world on a Valkey cluster of three.
+pub async fn valkey_cluster() -> World {
+    World::new(ValkeyStage::cluster(PartitionConfig::default()).await)
 }

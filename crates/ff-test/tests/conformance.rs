@@ -11,3 +11,11 @@ mod sqlite_file {
 mod sqlite_memory {
     ff_test::conformance!(ff_test::stages::sqlite_memory);
 }
+
+mod valkey_standalone {
+    ff_test::conformance!(ff_test::stages::valkey_standalone);
+}
+
+mod valkey_cluster {
+    ff_test::conformance!(ff_test::stages::valkey_cluster);
+}

@@ -36,3 +36,19 @@ async fn sqlite_in_memory() {
 async fn oracle() {
     check(stages::oracle().await, 1).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn valkey_on_one_node() {
+    for seed in 0..3 {
+        check(stages::valkey_standalone().await, seed).await;
+        check(stages::valkey_by_memory().await, seed).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn valkey_in_a_cluster() {
+    for seed in 0..3 {
+        check(stages::valkey_cluster().await, seed).await;
+        check(stages::valkey_cluster_by_memory().await, seed).await;
+    }
+}

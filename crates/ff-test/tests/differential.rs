@@ -5,7 +5,7 @@
 
 use ff_core::partition::PartitionConfig;
 use ff_test::differential::{Coverage, Plan, run};
-use ff_test::stages::SqliteStage;
+use ff_test::stages::{SqliteStage, ValkeyStage};
 use ff_test::world::World;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -20,9 +20,19 @@ fn plan() -> Plan {
     }
 }
 
-/// Few partitions, so that the parts of a batch meet.
+/// Few, so that the parts of a batch meet.
+const PARTITIONS: PartitionConfig = PartitionConfig { flow: 4, budget: 1, quota: 1 };
+
 async fn sqlite() -> World {
-    World::new(SqliteStage::in_memory(PartitionConfig { flow: 4, budget: 1, quota: 1 }))
+    World::new(SqliteStage::in_memory(PARTITIONS))
+}
+
+async fn valkey_standalone() -> World {
+    World::new(ValkeyStage::standalone(PARTITIONS).await)
+}
+
+async fn valkey_cluster() -> World {
+    World::new(ValkeyStage::cluster(PARTITIONS).await)
 }
 
 fn check(outcome: Result<Coverage, String>) {
@@ -34,4 +44,14 @@ fn check(outcome: Result<Coverage, String>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_answers_as_the_oracle_does() {
     check(run(plan(), sqlite).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn valkey_answers_as_the_oracle_does() {
+    check(run(plan(), valkey_standalone).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_valkey_cluster_answers_as_the_oracle_does() {
+    check(run(plan(), valkey_cluster).await);
 }

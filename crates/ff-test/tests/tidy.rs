@@ -60,7 +60,10 @@ const SWITCHES: &[(&str, &str)] = &[
 ];
 
 /// Test files that may sleep: the file, and why no condition or settable clock can do.
-const SLEEPS_ALLOWED: &[(&str, &str)] = &[];
+const SLEEPS_ALLOWED: &[(&str, &str)] = &[(
+    "crates/ff-test/src/workload.rs",
+    "a caller whose call failed rests before it sends it again, in real time, as users' callers do",
+)];
 
 // --- The rules -------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use ff_core::backend::{Backend, BackendExt};
+use ff_core::backend::BackendExt as _;
 use serde::Serialize;
 
 use super::command::{Named, OnStore};
@@ -40,16 +40,17 @@ impl OnStore for Backlog {
     async fn run(&self, target: &Target) -> anyhow::Result<Measured> {
         let faults = Faults::default();
         let begun = Instant::now();
-        let beside = Target::open(target.place.beside()?)?;
+        let beside = Target::open(target.place.beside("short")?).await?;
         beside.fill(self.queued.min(SHORT_QUEUE), &payload(0), &faults).await?;
         target.fill(self.queued, &payload(0), &faults).await?;
-        let before = target.store.stats();
+        let before = target.store.counts().await?;
         let (mut short, mut long) = (Queue::of(&beside)?, Queue::of(target)?);
         self.take_turns(&mut short, &mut long, &faults).await?;
-        let commands_per_execution = target.commands_per_execution(before, self.samples);
+        let commands_per_execution = target.commands_per_execution(before, self.samples).await?;
         if beside.audit().await? > 0 {
             faults.note(&"the store of the short queue is not sound");
         }
+        beside.close().await?;
         let (short_p99, long_p99) = (short.p99_ms(), long.p99_ms());
         Ok(Measured {
             duration: begun.elapsed(),
@@ -111,13 +112,13 @@ impl<'a> Queue<'a> {
         for _ in 0..count {
             let claim = target.claim(1);
             let claim_begun = Instant::now();
-            let tasks = target.store.claim(claim, Duration::ZERO).await?;
+            let tasks = target.backend.claim(claim, Duration::ZERO).await?;
             latencies.record(claim_begun.elapsed());
             let task = tasks.first().context("a claim on a filled queue found nothing")?;
-            if let Err(error) = target.store.call(complete(task)).await {
+            if let Err(error) = target.backend.call(complete(task)).await {
                 faults.note(&error);
             }
-            if let Err(error) = target.store.call(target.submit(&payload(0))).await {
+            if let Err(error) = target.backend.call(target.submit(&payload(0))).await {
                 faults.note(&error);
             }
         }

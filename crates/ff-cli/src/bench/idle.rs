@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use ff_backend_sqlite::{SqliteStore, Stats};
-use ff_core::backend::Backend;
+use ff_core::error::EngineError;
 use ff_core::limits;
 use ff_engine::{Engine, EngineOptions, Shutdown};
 use serde::Serialize;
@@ -13,12 +12,15 @@ use tokio::task::JoinSet;
 
 use super::command::{Named, OnStore};
 use super::host::cpu_time;
+use super::store::{Counts, Store};
 use super::{Faults, Measured, Target, progress};
 
 /// Time for everybody to begin to wait, before the measurement.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// Commands and processor time of an engine and workers with nothing to do
+///
+/// Processor time is that of this process and, where the store is on servers, of these.
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(after_help = "Example: ff bench idle --seconds 10 --workers 100")]
 pub(crate) struct Idle {
@@ -39,15 +41,15 @@ impl OnStore for Idle {
         let (stop, shutdown) = Shutdown::channel();
         let faults = Arc::new(Faults::default());
         let mut running = JoinSet::new();
-        let backend = Arc::clone(&target.store) as Arc<dyn Backend>;
+        let backend = Arc::clone(&target.backend);
         running.spawn(Engine::new(backend, EngineOptions::default()).run(shutdown.clone()));
         for _ in 0..self.workers {
             running.spawn(wait_for_work(target.clone(), Arc::clone(&faults), shutdown.clone()));
         }
         tokio::time::sleep(SETTLING).await;
-        let before = Sample::take(&target.store);
+        let before = Sample::take(&target.store).await?;
         self.pass_time().await;
-        let after = Sample::take(&target.store);
+        let after = Sample::take(&target.store).await?;
         stop.send_replace(true);
         while let Some(ended) = running.join_next().await {
             ended?;
@@ -78,7 +80,7 @@ impl Idle {
 
 async fn wait_for_work(target: Target, faults: Arc<Faults>, mut shutdown: Shutdown) {
     let longest = Duration::from_millis(limits::CLAIM_WAIT_MS);
-    while let Some(tasks) = shutdown.or(target.store.claim(target.claim(1), longest)).await {
+    while let Some(tasks) = shutdown.or(target.backend.claim(target.claim(1), longest)).await {
         match tasks {
             Ok(tasks) if tasks.is_empty() => {}
             Ok(_) => faults.note(&"work came where none was submitted"),
@@ -90,19 +92,21 @@ async fn wait_for_work(target: Target, faults: Arc<Faults>, mut shutdown: Shutdo
 /// What was used up to an instant.
 struct Sample {
     at: Instant,
-    stats: Stats,
+    /// See [`Counts::calls`].
+    calls: u64,
+    /// Of this process, and of the servers where there are any.
     cpu: Option<Duration>,
 }
 
 impl Sample {
-    fn take(store: &SqliteStore) -> Self {
-        Self { at: Instant::now(), stats: store.stats(), cpu: cpu_time() }
+    async fn take(store: &Store) -> Result<Self, EngineError> {
+        let server = store.server_cpu().await?.unwrap_or_default();
+        let Counts { calls, .. } = store.counts().await?;
+        Ok(Self { at: Instant::now(), calls, cpu: cpu_time().map(|here| here + server) })
     }
 
-    /// Transactions and reads a second: the calls that a store on a server would get.
     fn commands_since(&self, before: &Self) -> f64 {
-        let calls = |stats: &Stats| stats.batches + stats.reads;
-        (calls(&self.stats) - calls(&before.stats)) as f64 / (self.at - before.at).as_secs_f64()
+        (self.calls - before.calls) as f64 / (self.at - before.at).as_secs_f64()
     }
 
     fn cpu_percent_since(&self, before: &Self) -> Option<f64> {

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::Args;
-use ff_backend_sqlite::{Floor, Stats};
-use ff_core::backend::{Backend, BackendExt};
+use ff_core::backend::BackendExt as _;
 use ff_core::content::Content;
 use ff_core::id::ExecutionId;
 use ff_core::operation::{Command, Submit, Task};
@@ -19,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::command::{Named, OnStore};
+use super::floor::FloorPlan;
 use super::target::{complete, payload};
 use super::{Faults, Latencies, Measured, Target, progress};
 
@@ -36,7 +36,8 @@ const FLOOR_LONGEST: Duration = Duration::from_secs(10);
 /// Submit, claim and complete of many tasks: throughput, latency, and the floor beside it
 ///
 /// Latency is that of one task, from the submit call to the acknowledged completion. The floor
-/// runs in the same folder with the store's own average number of steps in a transaction.
+/// runs in the same folder with the store's own average number of steps in a transaction, or on the
+/// same server with the same batch and as many callers.
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(after_help = "Example: ff bench lifecycle --tasks 50000 --batch 32 --workers 4")]
 pub(crate) struct Lifecycle {
@@ -65,31 +66,29 @@ impl OnStore for Lifecycle {
     async fn run(&self, target: &Target) -> anyhow::Result<Measured> {
         let payload = payload(self.payload_bytes);
         target.check(&payload, self.batch)?;
-        let before = target.store.stats();
         let mut total = Total::new()?;
         for round in self.rounds() {
             total.add(&round, target, payload.clone()).await?;
         }
         let throughput = self.tasks as f64 / total.duration.as_secs_f64();
         let floor = total.floor_lifecycles as f64 / total.floor_duration.as_secs_f64();
-        let steps = steps_of_a_batch(self.tasks, before, target.store.stats());
         Ok(Measured {
             duration: total.duration,
             throughput_per_s: Some(throughput),
             latency: total.latencies.percentiles(),
-            commands_per_execution: Some(target.commands_per_execution(before, self.tasks)),
+            commands_per_execution: Some(total.commands as f64 / self.tasks as f64),
             floor_per_s: Some(floor),
             floor_ratio: Some(throughput / floor),
             errors: total.errors,
-            own: vec![("steps_per_batch", Some(steps))],
+            own: vec![("steps_per_batch", Some(steps_of_a_batch(self.tasks, total.batches)))],
         })
     }
 }
 
-/// How many steps of tasks the average transaction of the writer held. Commands would mislead: a
-/// look that finds nothing is one, and so is a claim of many.
-fn steps_of_a_batch(tasks: u64, before: Stats, after: Stats) -> f64 {
-    (STEPS * tasks) as f64 / (after.batches - before.batches).max(1) as f64
+/// How many steps of tasks the average transaction or call held. Commands of SQLite would mislead:
+/// a look that finds nothing is one, and so is a claim of many.
+fn steps_of_a_batch(tasks: u64, batches: u64) -> f64 {
+    (STEPS * tasks) as f64 / batches.max(1) as f64
 }
 
 impl Lifecycle {
@@ -107,6 +106,9 @@ struct Total {
     duration: Duration,
     latencies: Latencies,
     errors: u64,
+    /// Of the rounds alone: on a server those of the floor are counted by the same counter.
+    commands: u64,
+    batches: u64,
     floor_lifecycles: u64,
     floor_duration: Duration,
 }
@@ -117,6 +119,8 @@ impl Total {
             duration: Duration::ZERO,
             latencies: Latencies::new()?,
             errors: 0,
+            commands: 0,
+            batches: 0,
             floor_lifecycles: 0,
             floor_duration: Duration::ZERO,
         })
@@ -128,21 +132,26 @@ impl Total {
         target: &Target,
         payload: Content,
     ) -> anyhow::Result<()> {
-        let before = target.store.stats();
+        let before = target.store.counts().await?;
         let (race, finished) = Race::new(round, target, payload)?;
         let begun = Instant::now();
         race.run(finished).await?;
         let duration = begun.elapsed();
-        let steps = steps_of_a_batch(round.tasks, before, target.store.stats());
-        let floor = Floor {
+        let after = target.store.counts().await?;
+        let batches = after.batches - before.batches;
+        let steps = steps_of_a_batch(round.tasks, batches);
+        let floor = FloorPlan {
             duration: duration.clamp(FLOOR_SHORTEST, FLOOR_LONGEST),
-            group: steps.round().max(1.0) as usize,
+            group: target.store.floor_group(round.batch, steps),
+            callers: (round.concurrency + round.workers) as usize,
             payload_bytes: round.payload_bytes,
         };
-        let floor = target.place.run_floor(floor).await?;
+        let floor = floor.run(&target.place).await?;
         self.duration += duration;
         self.latencies.add(&race.latencies())?;
         self.errors += race.faults.count();
+        self.commands += after.commands - before.commands;
+        self.batches += batches;
         self.floor_lifecycles += floor.lifecycles;
         self.floor_duration += floor.elapsed;
         Ok(())
@@ -204,9 +213,9 @@ impl Race {
     /// Submits shares until all are taken.
     async fn submit(self: Arc<Self>) -> anyhow::Result<()> {
         while let Some(share) = self.take_share() {
-            let submits: Vec<_> = (0..share).map(|_| self.target.submit(&self.payload)).collect();
+            let submits = self.target.submits(share, &self.payload);
             self.note_begun(&submits);
-            for reply in self.target.store.submit_batch(submits).await? {
+            for reply in self.target.backend.submit_batch(submits).await? {
                 if let Err(error) = reply {
                     self.faults.note(&error);
                     self.settle(1);
@@ -221,7 +230,7 @@ impl Race {
         loop {
             let left = self.left.load(Ordering::Relaxed);
             let claim = self.target.claim(self.plan.batch);
-            let Some(tasks) = finished.or(self.target.store.claim(claim, STALL)).await else {
+            let Some(tasks) = finished.or(self.target.backend.claim(claim, STALL)).await else {
                 return Ok(());
             };
             let tasks = tasks?;
@@ -238,7 +247,7 @@ impl Race {
             return;
         }
         let completes = tasks.iter().map(|task| Command::from(complete(task))).collect();
-        let replies = self.target.store.apply(completes).await;
+        let replies = self.target.backend.apply(completes).await;
         for (task, reply) in tasks.iter().zip(replies) {
             match (reply, self.begun(task.execution_id)) {
                 (Ok(_), Some(begun)) => self.latencies().record(begun.elapsed()),

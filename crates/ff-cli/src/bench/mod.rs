@@ -16,12 +16,16 @@ mod memory;
 mod place;
 mod progress;
 mod report;
+mod scratch;
 mod start_latency;
+mod store;
 mod target;
 
 pub(crate) use command::Bench;
 use faults::Faults;
 use latency::Latencies;
 use place::Place;
+pub(crate) use place::UnknownStore;
 use report::{Measured, Report};
+use scratch::Scratch;
 use target::Target;

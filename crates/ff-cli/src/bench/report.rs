@@ -61,7 +61,7 @@ impl Report {
             store: place.url.clone(),
             version: env!("CARGO_PKG_VERSION"),
             host: Host::here(),
-            durability: place.options.promise(),
+            durability: place.durability(),
             parameters: serde_json::to_value(scenario)?,
             duration_s: rounded(Some(measured.duration.as_secs_f64())),
             throughput_per_s: rounded(measured.throughput_per_s),

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use ff_core::backend::{Backend, BackendExt};
+use ff_core::backend::BackendExt as _;
 use ff_core::id::ExecutionId;
 use ff_engine::Shutdown;
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::command::{Named, OnStore};
@@ -41,15 +42,19 @@ impl OnStore for StartLatency {
     async fn run(&self, target: &Target) -> anyhow::Result<Measured> {
         let (sender, mut starts) = unbounded_channel();
         let (stop, shutdown) = Shutdown::channel();
-        let worker = tokio::spawn(work(target.clone(), sender, shutdown));
+        // Ends with this future: a run that breaks off leaves nobody who writes.
+        let mut worker = JoinSet::new();
+        worker.spawn(work(target.clone(), sender, shutdown));
         let faults = Faults::default();
-        let before = target.store.stats();
+        let before = target.store.counts().await?;
         let begun = Instant::now();
         let latencies = self.sample(target, &mut starts, &faults).await?;
         let duration = begun.elapsed();
-        let commands_per_execution = target.commands_per_execution(before, self.samples);
+        let commands_per_execution = target.commands_per_execution(before, self.samples).await?;
         stop.send_replace(true);
-        worker.await??;
+        while let Some(ended) = worker.join_next().await {
+            ended??;
+        }
         Ok(Measured {
             duration,
             throughput_per_s: Some(self.samples as f64 / duration.as_secs_f64()),
@@ -79,7 +84,7 @@ impl StartLatency {
             let submit = target.submit(&payload(0));
             let id = submit.execution_id;
             let begun = Instant::now();
-            if let Err(error) = target.store.call(submit).await {
+            if let Err(error) = target.backend.call(submit).await {
                 faults.note(&error);
                 continue;
             }
@@ -101,11 +106,11 @@ async fn work(
     starts: UnboundedSender<Start>,
     mut shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    while let Some(tasks) = shutdown.or(target.store.claim(target.claim(1), PATIENCE)).await {
+    while let Some(tasks) = shutdown.or(target.backend.claim(target.claim(1), PATIENCE)).await {
         let at = Instant::now();
         for task in tasks? {
             starts.send((task.execution_id, at))?;
-            target.store.call(complete(&task)).await?;
+            target.backend.call(complete(&task)).await?;
         }
     }
     Ok(())

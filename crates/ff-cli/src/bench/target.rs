@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ff_backend_sqlite::{SqliteStore, Stats};
-use ff_core::backend::{BackendExt, Upkeep};
+use ff_core::backend::{Backend, BackendExt as _};
 use ff_core::content::Content;
 use ff_core::error::EngineError;
 use ff_core::id::{Authority, ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
@@ -13,6 +12,7 @@ use ff_core::operation::{Claim, Complete, LaneOrder, LaneShare, Operation, Submi
 use ff_core::read::Audit;
 use uuid::Uuid;
 
+use super::store::{Counts, Store};
 use super::{Faults, Place, progress};
 
 /// A run takes back no lease, however long it lasts.
@@ -22,7 +22,8 @@ const CLOSING: Duration = Duration::from_secs(60);
 /// An open store with a lane of its own, so that a run never meets the work of another.
 #[derive(Clone)]
 pub(crate) struct Target {
-    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) store: Store,
+    pub(crate) backend: Arc<dyn Backend>,
     pub(crate) place: Arc<Place>,
     lane: LaneId,
     kind: Kind,
@@ -31,9 +32,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn open(place: Place) -> anyhow::Result<Self> {
+    pub(crate) async fn open(place: Place) -> anyhow::Result<Self> {
+        let store = Store::open(&place).await?;
         Ok(Self {
-            store: Arc::new(SqliteStore::open(place.options.clone())?),
+            backend: store.backend(),
+            store,
             place: Arc::new(place),
             lane: LaneId::new(format!("bench-{:08x}", Uuid::now_v7().as_u128() as u32))?,
             kind: Kind::new("bench")?,
@@ -43,7 +46,24 @@ impl Target {
     }
 
     pub(crate) fn submit(&self, payload: &Content) -> Submit {
-        let id = ExecutionId::solo(Uuid::now_v7(), &self.store.settings().partitions);
+        let id = ExecutionId::solo(Uuid::now_v7(), &self.backend.settings().partitions);
+        self.submit_as(id, payload)
+    }
+
+    /// Submits for one call. Those of more than one stand in one partition, chosen at random: what
+    /// one partition holds travels as one call and is written at once on every store, while ids
+    /// that go where they fall would make a call of each.
+    pub(crate) fn submits(&self, count: u64, payload: &Content) -> Vec<Submit> {
+        if count == 1 {
+            return vec![self.submit(payload)];
+        }
+        let partitions = &self.backend.settings().partitions;
+        let partition = ExecutionId::solo(Uuid::now_v7(), partitions).partition();
+        let ids = (0..count).map(|_| ExecutionId::solo_in(partition, partitions));
+        ids.map(|id| self.submit_as(id, payload)).collect()
+    }
+
+    fn submit_as(&self, id: ExecutionId, payload: &Content) -> Submit {
         let submit = Submit::new(id, self.lane.clone(), self.kind.clone());
         Submit { payload: payload.clone(), ..submit }
     }
@@ -68,6 +88,13 @@ impl Target {
         Ok(self.claim(batch).check()?)
     }
 
+    /// Refuses a size that every completion of the run would be refused for.
+    pub(crate) fn check_result(&self, result: Option<Content>) -> Result<(), EngineError> {
+        let execution_id = ExecutionId::solo(Uuid::nil(), &self.backend.settings().partitions);
+        let authority = Authority::Override;
+        Ok(Complete { execution_id, authority, result, next: None }.check()?)
+    }
+
     /// Submits `count` executions in the largest batches.
     pub(crate) async fn fill(
         &self,
@@ -79,8 +106,8 @@ impl Target {
         let mut left = count;
         while left > 0 {
             let size = left.min(limits::BATCH_ITEMS as u64);
-            let submits = (0..size).map(|_| self.submit(payload)).collect();
-            for reply in self.store.submit_batch(submits).await? {
+            let submits = self.submits(size, payload);
+            for reply in self.backend.submit_batch(submits).await? {
                 if let Err(error) = reply {
                     faults.note(&error);
                 }
@@ -95,7 +122,7 @@ impl Target {
     /// Checks every invariant that the store can check on itself; gives the number of violations.
     pub(crate) async fn audit(&self) -> anyhow::Result<usize> {
         let spinner = progress::spinner("checking the invariants");
-        let audited = self.store.ask(Audit).await?;
+        let audited = self.backend.ask(Audit).await?;
         spinner.finish_and_clear();
         if let Some(violation) = audited.violations.first() {
             tracing::error!(?violation, "the first violated invariant of this run");
@@ -104,12 +131,17 @@ impl Target {
     }
 
     pub(crate) async fn close(&self) -> Result<(), EngineError> {
-        self.store.shutdown_prepare(CLOSING).await
+        self.backend.shutdown_prepare(CLOSING).await
     }
 
     /// Commands of the store for each of `executions` since `before`.
-    pub(crate) fn commands_per_execution(&self, before: Stats, executions: u64) -> f64 {
-        (self.store.stats().commands - before.commands) as f64 / executions as f64
+    pub(crate) async fn commands_per_execution(
+        &self,
+        before: Counts,
+        executions: u64,
+    ) -> Result<f64, EngineError> {
+        let commands = self.store.counts().await?.commands - before.commands;
+        Ok(commands as f64 / executions as f64)
     }
 }
 
@@ -118,6 +150,7 @@ pub(crate) fn payload(bytes: usize) -> Content {
     Content::new(vec![0; bytes])
 }
 
+/// Without a result.
 pub(crate) fn complete(task: &Task) -> Complete {
     Complete {
         execution_id: task.execution_id,

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::uuids::parse_uuid;
 use super::{FlowId, IdempotencyKey, Namespace};
-use crate::partition::{PartitionConfig, partition_of};
+use crate::partition::{PartitionConfig, crc16, partition_of};
 
 /// `{fp:N}:<uuid>`, N being the partition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +42,18 @@ impl ExecutionId {
         let mut buffer = Uuid::encode_buffer();
         let text = uuid.hyphenated().encode_lower(&mut buffer);
         Self::new(partition_of(text.as_bytes(), config.flow), uuid)
+    }
+
+    /// A new execution that stands alone in `partition`, counted modulo how many there are: its
+    /// uuid is one whose hash falls there. For callers that want several side by side.
+    pub fn solo_in(partition: u16, config: &PartitionConfig) -> Self {
+        let partition = partition % config.flow.max(1);
+        loop {
+            let uuid = Uuid::now_v7();
+            if let Some(uuid) = reroll(uuid, |hash| hash % config.flow.max(1) == partition) {
+                return Self::new(partition, uuid);
+            }
+        }
     }
 
     /// An execution with an idempotency key stands in the partition of its key, where its record
@@ -111,6 +123,28 @@ impl FromStr for ExecutionId {
     }
 }
 
+/// The uuid with other bits at its end, so that the hash of its text is `wanted`. They are random
+/// anyway, and the order by time, which the rest holds, stays. None if none of them does it.
+///
+/// The hash of a text is that of its parts, each with zeroes in the other's place, one xor the
+/// other, and zeroes at the front count for nothing: so a try costs the hash of the end alone.
+fn reroll(uuid: Uuid, wanted: impl Fn(u16) -> bool) -> Option<Uuid> {
+    const END_DIGITS: usize = 4;
+    let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
+    uuid.hyphenated().encode_lower(&mut text);
+    let (_, end) = text.split_last_chunk_mut::<END_DIGITS>()?;
+    *end = [0; END_DIGITS];
+    let of_front = crc16(&text);
+    let (front, first) = (uuid.as_u128() >> 16, uuid.as_u128() as u16);
+    let mut ends = (0..=u16::MAX).map(|step| first.wrapping_add(step));
+    let end = ends.find(|end| wanted(of_front ^ crc16(&hex(*end))))?;
+    Some(Uuid::from_u128(front << 16 | u128::from(end)))
+}
+
+fn hex(number: u16) -> [u8; 4] {
+    [12, 8, 4, 0].map(|shift| b"0123456789abcdef"[usize::from(number >> shift & 0xf)])
+}
+
 fn parse_partition(number: &str) -> Option<u16> {
     let canonical = number.bytes().all(|b| b.is_ascii_digit())
         && (number.len() == 1 || !number.starts_with('0'));
@@ -164,6 +198,22 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(text.parse::<ExecutionId>(), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn new_ids_fall_on_the_partition_that_was_asked_for() {
+        for flow in [1, 3, 64, 4096] {
+            let config = PartitionConfig { flow, ..PartitionConfig::default() };
+            let mut before = Uuid::nil();
+            for partition in [0, 1, flow / 2, flow - 1, flow] {
+                let id = ExecutionId::solo_in(partition, &config);
+                assert_eq!(id.partition(), partition % flow);
+                assert_eq!(id, ExecutionId::solo(id.uuid(), &config), "by its own hash");
+                assert_eq!(id.uuid().get_version_num(), 7);
+                assert!(id.uuid() > before, "in order of time");
+                before = id.uuid();
+            }
         }
     }
 

@@ -3,8 +3,8 @@
 use super::draft::Halt;
 use super::step::Step;
 use super::{
-    Facts, Needs, cancel, complete, delay, delete, fail, hold, priority, progress, renew, replay,
-    revoke, submit, tags, tick,
+    Facts, Needs, Settings, cancel, complete, delay, delete, fail, hold, priority, progress, renew,
+    replay, revoke, submit, tags, tick,
 };
 use crate::check::check_partition;
 use crate::error::Refusal;
@@ -13,7 +13,7 @@ use crate::time::TimestampMs;
 
 /// Runs one command over the facts at `now`.
 pub fn apply(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Step, Needs> {
-    if let Err(refusal) = check(facts, command) {
+    if let Err(refusal) = check(facts.settings(), command) {
         return Ok(Step::refused(refusal));
     }
     match decide(facts, command, now) {
@@ -26,9 +26,10 @@ pub fn apply(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<
     }
 }
 
-fn check(facts: &impl Facts, command: &Command) -> Result<(), Refusal> {
+/// Refuses what no fact could make right: a malformed command, or a partition that does not exist.
+pub fn check(settings: &Settings, command: &Command) -> Result<(), Refusal> {
     if let Some(id) = command.execution_id() {
-        check_partition(id, &facts.settings().partitions)?;
+        check_partition(id, &settings.partitions)?;
     }
     command.check()
 }

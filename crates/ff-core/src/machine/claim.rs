@@ -1,10 +1,14 @@
 //! The rule of claim: the store proposes candidates in order, the rule confirms them.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+
 use super::draft::Draft;
 use super::facts::{Candidates, Facts, Needs, QueueView, Settings};
 use super::step::{Changed, Changes, Step};
 use crate::event::{EventData, EventKind};
-use crate::id::{ExecutionId, Handle, HandleKind, LeaseId};
+use crate::id::{AttemptId, ExecutionId, Handle, HandleKind, LeaseId, WorkerId, WorkerInstanceId};
 use crate::limits;
 use crate::operation::{Claim, PreviousFailure, Task};
 use crate::rota::Rota;
@@ -19,6 +23,23 @@ pub fn claim(facts: &impl Facts, op: &Claim, now: TimestampMs) -> Result<Step<Ve
     let mut round = Round::new(facts, op, now);
     round.run()?;
     Ok(Step::done(round.tasks, Changes { executions: round.changed, dedup: None }))
+}
+
+/// Who takes up an execution, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseTerms {
+    pub lease_id: LeaseId,
+    pub worker_id: WorkerId,
+    pub worker_instance_id: WorkerInstanceId,
+    pub ttl_ms: u64,
+}
+
+/// What a claim makes of one execution. For a store that notes a claim in short and works it out
+/// when it reads the record.
+pub fn lease(execution: Arc<Execution>, terms: &LeaseTerms, now: TimestampMs) -> Changed {
+    let mut draft = Draft::of(execution, now);
+    draft.lease_to(terms);
+    draft.finish()
 }
 
 /// One claim under way.
@@ -114,11 +135,10 @@ impl<'a, F: Facts> Round<'a, F> {
         }
         self.bytes += payload.len();
         #[expect(clippy::cast_possible_truncation, reason = "a claim has at most 1000 tasks")]
-        let lease_id = LeaseId::from_seed(self.op.seed, self.tasks.len() as u32);
-        let kind = draft.lease_to(self.op, lease_id);
-        let task = task(&draft.execution, payload, kind, self.facts.settings());
+        let terms = self.op.terms(self.tasks.len() as u32);
+        draft.lease_to(&terms);
+        self.tasks.extend(Task::of(&draft.execution, payload, self.facts.settings()));
         self.changed.push(draft.finish());
-        self.tasks.extend(task);
         Ok(Confirmed::Taken)
     }
 }
@@ -131,15 +151,9 @@ enum Confirmed {
 
 impl Draft {
     /// Makes the lease: a new attempt, or the open one continued.
-    fn lease_to(&mut self, op: &Claim, lease_id: LeaseId) -> HandleKind {
-        let Phase::Runnable(runnable) = &self.execution.phase else { return HandleKind::Fresh };
-        let next = runnable.next;
-        let kind = match next {
-            Next::Resume => HandleKind::Resumed,
-            Next::Reclaim(_) => HandleKind::Reclaimed,
-            Next::First | Next::Retry | Next::Replay => HandleKind::Fresh,
-        };
-        let attempt = self.attempt_for(next, op, lease_id);
+    fn lease_to(&mut self, terms: &LeaseTerms) {
+        let Phase::Runnable(runnable) = &self.execution.phase else { return };
+        let attempt = self.attempt_for(runnable.next, terms);
         let timeout = self.execution.policy().timeout.attempt_timeout_ms;
         let left = timeout.map(|timeout| timeout.saturating_sub(attempt.active_ms));
         let data = EventData::from([("attempt_type".to_owned(), attempt.kind.as_str().into())]);
@@ -149,48 +163,42 @@ impl Draft {
         execution.started_at.get_or_insert(self.now);
         execution.last_loss = None;
         execution.phase = Phase::Active(Lease {
-            id: lease_id,
-            worker_id: op.worker_id.clone(),
-            worker_instance_id: op.worker_instance_id.clone(),
+            id: terms.lease_id,
+            worker_id: terms.worker_id.clone(),
+            worker_instance_id: terms.worker_instance_id.clone(),
             acquired_at: self.now,
             renewed_at: self.now,
-            expires_at: self.now.after(op.lease_ttl_ms),
-            ttl_ms: op.lease_ttl_ms,
+            expires_at: self.now.after(terms.ttl_ms),
+            ttl_ms: terms.ttl_ms,
             attempt_deadline_at: left.map(|left| self.now.after(left)),
         });
         self.event_with(EventKind::Claimed, data);
-        kind
     }
 
-    fn attempt_for(&mut self, next: Next, op: &Claim, lease_id: LeaseId) -> Attempt {
+    fn attempt_for(&mut self, next: Next, terms: &LeaseTerms) -> Attempt {
         let current = self.execution.attempt.take();
         let kind = match (next, current) {
             (Next::Resume, Some(attempt)) => {
                 return Attempt {
-                    worker_id: op.worker_id.clone(),
-                    worker_instance_id: op.worker_instance_id.clone(),
+                    worker_id: terms.worker_id.clone(),
+                    worker_instance_id: terms.worker_instance_id.clone(),
                     ..attempt
                 };
             }
             (next, current) => {
                 self.archived = current;
-                match next {
-                    Next::First | Next::Resume => AttemptType::Initial,
-                    Next::Retry => AttemptType::Retry,
-                    Next::Replay => AttemptType::Replay,
-                    Next::Reclaim(_) => AttemptType::Reclaim,
-                }
+                next.opens()
             }
         };
         let index = self.execution.counts.attempts;
         self.execution.counts.attempts += 1;
         Attempt {
             index,
-            id: lease_id.into(),
+            id: terms.lease_id.into(),
             kind,
             state: AttemptState::Started,
-            worker_id: op.worker_id.clone(),
-            worker_instance_id: op.worker_instance_id.clone(),
+            worker_id: terms.worker_id.clone(),
+            worker_instance_id: terms.worker_instance_id.clone(),
             started_at: self.now,
             ended_at: None,
             active_ms: 0,
@@ -200,53 +208,85 @@ impl Draft {
     }
 }
 
-/// What the worker is told of its lease.
-fn task(
-    execution: &Execution,
-    payload: bytes::Bytes,
-    kind: HandleKind,
-    settings: &Settings,
-) -> Option<Task> {
-    let lease = execution.phase.lease()?;
-    let attempt = execution.attempt.as_ref()?;
-    let about = &execution.about;
-    Some(Task {
-        execution_id: execution.id,
-        namespace: about.namespace.clone(),
-        lane: about.lane.clone(),
-        kind: about.kind.clone(),
-        priority: execution.priority,
-        payload,
-        content_type: about.content_type.clone(),
-        tags: execution.tags.clone(),
-        attempt_index: attempt.index,
-        attempt_id: attempt.id,
-        attempt_type: attempt.kind,
-        lease_id: lease.id,
-        lease_epoch: execution.lease_epoch,
-        expires_at: lease.expires_at,
-        ttl_ms: lease.ttl_ms,
-        handle: Handle {
-            store: settings.store.to_owned(),
-            kind,
+impl Next {
+    /// The type of the attempt that the next claim opens.
+    pub const fn opens(self) -> AttemptType {
+        match self {
+            Self::First | Self::Resume => AttemptType::Initial,
+            Self::Retry => AttemptType::Retry,
+            Self::Replay => AttemptType::Replay,
+            Self::Reclaim(_) => AttemptType::Reclaim,
+        }
+    }
+}
+
+impl Claim {
+    /// The terms of its `index`-th task.
+    pub fn terms(&self, index: u32) -> LeaseTerms {
+        LeaseTerms {
+            lease_id: LeaseId::from_seed(self.seed, index),
+            worker_id: self.worker_id.clone(),
+            worker_instance_id: self.worker_instance_id.clone(),
+            ttl_ms: self.lease_ttl_ms,
+        }
+    }
+}
+
+impl Task {
+    /// What the worker is told of its lease; none without one.
+    pub fn of(execution: &Execution, payload: Bytes, settings: &Settings) -> Option<Self> {
+        let lease = execution.phase.lease()?;
+        let attempt = execution.attempt.as_ref()?;
+        let about = &execution.about;
+        Some(Self {
             execution_id: execution.id,
+            namespace: about.namespace.clone(),
+            lane: about.lane.clone(),
+            kind: about.kind.clone(),
+            priority: execution.priority,
+            payload,
+            content_type: about.content_type.clone(),
+            tags: execution.tags.clone(),
             attempt_index: attempt.index,
             attempt_id: attempt.id,
+            attempt_type: attempt.kind,
             lease_id: lease.id,
             lease_epoch: execution.lease_epoch,
+            expires_at: lease.expires_at,
             ttl_ms: lease.ttl_ms,
-            lane: about.lane.clone(),
-            worker_instance_id: lease.worker_instance_id.clone(),
-        },
-        retry_count: execution.counts.retries,
-        reclaim_count: execution.counts.reclaims,
-        previous_failure: execution.failure.as_ref().map(|failure| PreviousFailure {
-            reason: failure.reason.clone(),
-            category: failure.category.clone(),
-        }),
-        deadline_at: execution.deadline_at,
-        attempt_deadline_at: lease.attempt_deadline_at,
-        created_at: about.created_at,
-        trace_context: about.trace_context.clone(),
-    })
+            handle: Handle {
+                store: settings.store.to_owned(),
+                kind: handle_kind(lease, attempt),
+                execution_id: execution.id,
+                attempt_index: attempt.index,
+                attempt_id: attempt.id,
+                lease_id: lease.id,
+                lease_epoch: execution.lease_epoch,
+                ttl_ms: lease.ttl_ms,
+                lane: about.lane.clone(),
+                worker_instance_id: lease.worker_instance_id.clone(),
+            },
+            retry_count: execution.counts.retries,
+            reclaim_count: execution.counts.reclaims,
+            previous_failure: execution.failure.as_ref().map(|failure| PreviousFailure {
+                reason: failure.reason.clone(),
+                category: failure.category.clone(),
+            }),
+            deadline_at: execution.deadline_at,
+            attempt_deadline_at: lease.attempt_deadline_at,
+            created_at: about.created_at,
+            trace_context: about.trace_context.clone(),
+        })
+    }
+}
+
+/// A lease that did not open its attempt continues it.
+fn handle_kind(lease: &Lease, attempt: &Attempt) -> HandleKind {
+    if attempt.id != AttemptId::from(lease.id) {
+        HandleKind::Resumed
+    } else if attempt.kind == AttemptType::Reclaim {
+        HandleKind::Reclaimed
+    } else {
+        HandleKind::Fresh
+    }
 }

@@ -18,7 +18,7 @@ pub(super) fn complete(
     let Passage::Open(mut draft) = passage else {
         return Ok(Step::unchanged(Completed { tasks: Vec::new(), replayed: true }));
     };
-    let next = op.next.as_ref().and_then(|next| as_claim(next, &draft.execution));
+    let next = op.next.as_ref().and_then(|next| next.as_claim(&draft.execution));
     draft.succeed(facts.settings());
     draft.remember(op.authority.fence().copied(), LeaseEndReply::Completed);
     draft.result.clone_from(&op.result);
@@ -32,18 +32,20 @@ pub(super) fn complete(
     Ok(Step::done(Completed { tasks, replayed: false }, changes))
 }
 
-/// The claim of the same worker, in the same namespace.
-fn as_claim(next: &ClaimNext, execution: &Execution) -> Option<Claim> {
-    let lease = execution.phase.lease()?;
-    Some(Claim {
-        namespace: execution.about.namespace.clone(),
-        worker_id: lease.worker_id.clone(),
-        worker_instance_id: lease.worker_instance_id.clone(),
-        lanes: next.lanes.clone(),
-        order: next.order,
-        capabilities: next.capabilities.clone(),
-        max: next.max,
-        lease_ttl_ms: next.lease_ttl_ms,
-        seed: next.seed,
-    })
+impl ClaimNext {
+    /// The claim of the worker that holds `execution`, in the same namespace.
+    pub fn as_claim(&self, execution: &Execution) -> Option<Claim> {
+        let lease = execution.phase.lease()?;
+        Some(Claim {
+            namespace: execution.about.namespace.clone(),
+            worker_id: lease.worker_id.clone(),
+            worker_instance_id: lease.worker_instance_id.clone(),
+            lanes: self.lanes.clone(),
+            order: self.order,
+            capabilities: self.capabilities.clone(),
+            max: self.max,
+            lease_ttl_ms: self.lease_ttl_ms,
+            seed: self.seed,
+        })
+    }
 }

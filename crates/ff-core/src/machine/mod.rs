@@ -32,8 +32,8 @@ mod tags;
 mod tick;
 mod transition;
 
-pub use apply::apply;
-pub use claim::claim;
+pub use apply::{apply, check};
+pub use claim::{LeaseTerms, claim, lease};
 pub use facts::{
     Candidates, DedupKey, DedupRecord, DueList, Facts, Known, Need, Needs, QueueView, Settings,
 };

@@ -62,9 +62,21 @@ impl Ticked {
     }
 
     pub(crate) fn count(&mut self, kind: DueKind) {
+        self.add(kind, 1);
+    }
+
+    /// Takes over what another part of the same tick did.
+    pub fn merge(&mut self, other: &Self) {
+        for (kind, count) in &other.fired {
+            self.add(*kind, *count);
+        }
+        self.more |= other.more;
+    }
+
+    fn add(&mut self, kind: DueKind, more: u32) {
         match self.fired.iter_mut().find(|(fired, _)| *fired == kind) {
-            Some((_, count)) => *count += 1,
-            None => self.fired.push((kind, 1)),
+            Some((_, count)) => *count += more,
+            None => self.fired.push((kind, more)),
         }
     }
 }

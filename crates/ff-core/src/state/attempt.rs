@@ -44,6 +44,22 @@ pub enum AttemptState {
 }
 
 impl AttemptType {
+    pub const ALL: [Self; 4] = [Self::Initial, Self::Retry, Self::Reclaim, Self::Replay];
+
+    /// The number under which stores keep it.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Initial => 1,
+            Self::Retry => 2,
+            Self::Reclaim => 3,
+            Self::Replay => 4,
+        }
+    }
+
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Initial => "initial",

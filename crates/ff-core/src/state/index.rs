@@ -78,6 +78,17 @@ impl Execution {
 
     /// What time will do to it next, if nothing else happens first.
     pub fn due(&self) -> Option<Due> {
+        earliest([self.lease_due(), self.other_due()])
+    }
+
+    /// When its lease runs out.
+    pub fn lease_due(&self) -> Option<Due> {
+        let lease = self.phase.lease()?;
+        Some(Due { at: lease.expires_at, kind: DueKind::LeaseExpiry })
+    }
+
+    /// What time will do to it apart from its lease.
+    pub fn other_due(&self) -> Option<Due> {
         let at = |kind| move |at| Due { at, kind };
         let deadline = self.deadline_at.map(at(DueKind::ExecutionDeadline));
         match &self.phase {
@@ -86,11 +97,9 @@ impl Execution {
                 let delay = runnable.causes.delay.filter(|_| runnable.causes.hold.is_none());
                 earliest([deadline, delay.map(|d| d.until).map(at(DueKind::DelayedPromoter))])
             }
-            Phase::Active(lease) => earliest([
-                deadline,
-                lease.attempt_deadline_at.map(at(DueKind::AttemptTimeout)),
-                Some(lease.expires_at).map(at(DueKind::LeaseExpiry)),
-            ]),
+            Phase::Active(lease) => {
+                earliest([deadline, lease.attempt_deadline_at.map(at(DueKind::AttemptTimeout))])
+            }
             Phase::Terminal(terminal) => {
                 Some(terminal.kept_until).map(at(DueKind::RetentionTrimmer))
             }

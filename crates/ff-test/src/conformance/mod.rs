@@ -420,7 +420,7 @@ suite! { ($)
     }
     trim {
         events_from_before_the_instant_are_removed
-        the_newest_event_stays_for_its_number
+        numbers_go_on_when_every_event_is_past_its_time
         a_cursor_behind_retention_is_told_of_the_gap
         the_list_of_an_execution_tells_its_gap
         an_execution_whose_events_are_all_gone_tells_its_gap

@@ -5,9 +5,10 @@ use std::time::Duration;
 use ff_core::backend::BackendExt;
 use ff_core::id::ExecutionId;
 use ff_core::limits;
-use ff_core::operation::{Release, Submitted, Trim, Trimmed};
+use ff_core::operation::{Release, Submit, Submitted, Trim, Trimmed};
 use ff_core::read::{EventFilter, Events, Follow, From, ListEvents};
 use ff_core::time::TimestampMs;
+use uuid::Uuid;
 
 use crate::world::{World, hold};
 
@@ -45,11 +46,12 @@ pub async fn events_from_before_the_instant_are_removed(world: &World) {
     assert_eq!((last.seq, last.previous), (4, before.last_event_id.number));
 }
 
-pub async fn the_newest_event_stays_for_its_number(world: &World) {
+pub async fn numbers_go_on_when_every_event_is_past_its_time(world: &World) {
     let id = world.submit(world.work()).await;
     let number = world.describe(id).await.last_event_id.number;
     world.advance(1_000).await;
-    assert_eq!(trim(world, world.now().await).await, Trimmed::default());
+    let trimmed = trim(world, world.now().await).await;
+    assert!(trimmed.events <= 1, "{trimmed:?}");
     world.act(hold(id)).await;
     assert!(world.describe(id).await.last_event_id.number > number);
 }
@@ -93,7 +95,9 @@ pub async fn the_list_of_an_execution_tells_its_gap(world: &World) {
 pub async fn an_execution_whose_events_are_all_gone_tells_its_gap(world: &World) {
     let id = world.submit(world.work()).await;
     world.advance(10).await;
-    world.submit(world.work()).await;
+    // In the same partition: a store may keep the newest event of a log.
+    let execution_id = ExecutionId::new(id.partition(), Uuid::now_v7());
+    world.submit(Submit { execution_id, ..world.work() }).await;
     trim(world, world.now().await).await;
     let events = list(world, id, 0).await;
     assert_eq!((seqs(&events), events.gap), (vec![], true));
@@ -109,7 +113,9 @@ pub async fn records_of_repetition_go_when_their_window_is_over(world: &World) {
     let again = world.act(world.work_keyed("k")).await;
     assert!(matches!(again, Submitted::Duplicate { execution_id, .. } if execution_id == first));
     world.advance(1).await;
-    assert_eq!(trim(world, TimestampMs(0)).await, Trimmed { dedup_records: 1, ..nothing });
+    // A store whose records go by themselves has none to remove.
+    let trimmed = trim(world, TimestampMs(0)).await;
+    assert!(trimmed.dedup_records <= 1 && trimmed.events == 0, "{trimmed:?}");
     assert_eq!(trim(world, TimestampMs(0)).await, nothing);
     world.submit(world.work_keyed("k")).await;
 }

@@ -222,10 +222,12 @@ impl Upkeep for Oracle {
             let state = &mut inner.0;
             let records = state.dedups.len();
             state.dedups.retain(|_, record| record.expires_at > now);
-            let (events, newest) = (state.events.len(), state.last_event);
-            state
-                .events
-                .retain(|number, event| *number == newest || event.time >= trim.events_before);
+            let events = state.events.len();
+            // SQL stores keep the newest for its number; Valkey counts apart from its log.
+            let newest = (self.settings.store != "valkey").then_some(state.last_event);
+            state.events.retain(|number, event| {
+                Some(*number) == newest || event.time >= trim.events_before
+            });
             Ok(Trimmed {
                 dedup_records: (records - state.dedups.len()) as u32,
                 events: (events - state.events.len()) as u32,

@@ -1,0 +1,65 @@
+-- ff_created: executions of each partition of one node in the order of their submit, newest first.
+-- Keys: one of the node, for routing. Arguments: call version; prefix; entries made after this
+-- instant are left out; most entries of a partition; then the partitions.
+-- Entries stand in the order in which they were written, which may differ by a moment from the
+-- order of their times: the caller sorts, and trusts what is a moment older than the last.
+-- Reply: for each partition: its number, 1 when there are no older ones, then the entries (instant
+-- 6 bytes, uuid 16), newest first.
+-- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
+
+-- How many entries of a bucket were made up to `before`, give or take the moment.
+local function place_of(bucket, before, length)
+  local low, high = 0, length
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if struct.unpack('>I6', redis.call('LINDEX', bucket, middle)) <= before then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  return low
+end
+
+local function newest(index, before, most, reply)
+  local hours = redis.call('ZRANGE', index .. ':created', 0, -1, 'REV')
+  for _, hour in ipairs(hours) do
+    if tonumber(hour) * 3600000 <= before then
+      local bucket = index .. ':created:' .. hour
+      local last = place_of(bucket, before, redis.call('LLEN', bucket))
+      local left = most - (#reply - 2)
+      local from = math.max(0, last - left)
+      if last > 0 then
+        local entries = redis.call('LRANGE', bucket, from, last - 1)
+        for i = #entries, 1, -1 do
+          append(reply, entries[i])
+        end
+      end
+      if #reply - 2 >= most then
+        reply[2] = (from == 0 and hour == hours[#hours]) and 1 or 0
+        return
+      end
+    end
+  end
+end
+
+local function created(keys, args)
+  local refused = not_served(args)
+  if refused then
+    return refused
+  end
+  local prefix, before, most = args[2], tonumber(args[3]), tonumber(args[4])
+  local reply = {}
+  for p = 5, #args do
+    local entry = { args[p], 1 }
+    newest(index_key(prefix, args[p]), before, most, entry)
+    reply[#reply + 1] = entry
+  end
+  return reply
+end
+
+redis.register_function{
+  function_name = 'ff_created',
+  callback = created,
+  flags = { 'no-writes', 'allow-cross-slot-keys' },
+}

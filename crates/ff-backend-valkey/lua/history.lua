@@ -1,0 +1,51 @@
+-- ff_history: the events of one execution, newest first, by the chain that links them.
+-- Keys: the partition's event stream. Arguments: call version; number of the newest event wanted;
+-- seq at which to stop (events with it or a lower one are left out); most events.
+-- Reply: for each event its number and bytes. It ends early where retention has removed one.
+-- Errors: FFCALLVERSION. Events: none.
+
+-- The event with this number, if it is kept.
+local function event_at(stream, number)
+  local at = string.format('%.0f', number)
+  local entry = redis.call('XREVRANGE', stream, at, '-', 'COUNT', 1)[1]
+  if not entry then
+    return nil
+  end
+  local events, place = entry[2][2], 1
+  for _ = 1, number - tonumber(string.match(entry[1], '^%d+')) do
+    if place > #events then
+      return nil
+    end
+    place = place + 3 + struct.unpack('>I3', string.sub(events, place, place + 2))
+  end
+  if place > #events then
+    return nil
+  end
+  local length = struct.unpack('>I3', string.sub(events, place, place + 2))
+  return string.sub(events, place + 3, place + 2 + length)
+end
+
+local function history(keys, args)
+  local refused = not_served(args)
+  if refused then
+    return refused
+  end
+  local stream, number, stop, most = keys[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[4])
+  local reply = {}
+  while number > 0 and #reply < 2 * most do
+    local event = event_at(stream, number)
+    if not event then
+      break
+    end
+    -- Kind, uuid, time, then seq and the number of the event before.
+    local seq, previous = struct.unpack('>I4I6', string.sub(event, 24, 33))
+    if seq <= stop then
+      break
+    end
+    append(reply, number, event)
+    number = previous
+  end
+  return reply
+end
+
+redis.register_function{ function_name = 'ff_history', callback = history, flags = { 'no-writes' } }

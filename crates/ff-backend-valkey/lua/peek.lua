@@ -1,0 +1,69 @@
+-- ff_peek: the front of the queues of some lanes, in all partitions of one node.
+-- Keys: one of the node, for routing. Arguments: call version; prefix; most entries of a queue;
+-- number of lanes; the lanes as `<namespace>/<lane>:`; then the partitions.
+-- Reply: for each queue with entries a list: partition, name, 1 when nothing stands behind its front,
+-- then for each entry of the front its score, its id, and 1 when its deadline has passed.
+-- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
+
+-- Whether time has something to do in a partition: only then may an entry be past its deadline.
+local function is_behind(index, now)
+  local first = redis.call('ZRANGE', index .. ':timers', 0, 0, 'WITHSCORES')
+  return first[2] and tonumber(first[2]) <= now
+end
+
+-- A queued execution has a timer only for its deadline.
+local function is_expired(index, raw, now)
+  local at = redis.call('ZSCORE', index .. ':timers', raw)
+  return at and tonumber(at) <= now
+end
+
+local function front_of(index, queue, most, now, behind, entry)
+  local rows = redis.call('ZRANGE', queue_key(index, queue), 0, most, 'WITHSCORES')
+  entry[3] = #rows / 2 <= most and 1 or 0
+  for i = 1, #rows, 2 do
+    append(entry, rows[i + 1], rows[i])
+    append(entry, behind and is_expired(index, rows[i], now) and 1 or 0)
+  end
+  return #rows > 0
+end
+
+-- The class behind the lane has no colon.
+local function is_of_lane(queue, lane)
+  return string.sub(queue, 1, #lane) == lane and not string.find(queue, ':', #lane + 1, true)
+end
+
+local function peek(keys, args)
+  local refused = not_served(args)
+  if refused then
+    return refused
+  end
+  local prefix, most, lanes = args[2], tonumber(args[3]) - 1, tonumber(args[4])
+  local reply = {}
+  for p = 5 + lanes, #args do
+    local partition = args[p]
+    local index = index_key(prefix, partition)
+    local ready = redis.call('ZRANGE', index .. ':ready', 0, -1)
+    local now, behind
+    for _, queue in ipairs(ready) do
+      for l = 5, 4 + lanes do
+        if is_of_lane(queue, args[l]) then
+          if not now then
+            now = clock(prefix, partition)
+            behind = is_behind(index, now)
+          end
+          local entry = { partition, queue }
+          if front_of(index, queue, most, now, behind, entry) then
+            reply[#reply + 1] = entry
+          end
+        end
+      end
+    end
+  end
+  return reply
+end
+
+redis.register_function{
+  function_name = 'ff_peek',
+  callback = peek,
+  flags = { 'no-writes', 'allow-cross-slot-keys' },
+}

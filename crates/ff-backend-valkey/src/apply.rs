@@ -1,0 +1,360 @@
+//! Carries out commands: run the machine over what is known, commit if it is still so, else read
+//! and run again.
+//!
+//! What this process remembers of an execution, and that a new one does not exist yet, is good
+//! enough to try a commit, which checks it: one round trip. It is never good enough to answer
+//! without one: a refusal, or a reply that changes nothing, rests on a read.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ff_core::error::EngineError;
+use ff_core::id::ExecutionId;
+use ff_core::machine::{self, DedupKey, Need, Overlay, Step};
+use ff_core::operation::{ClaimNext, Command, Reply, Tick};
+use ff_core::time::TimestampMs;
+use tokio::task::JoinSet;
+
+use crate::commit::{Committed, Item};
+use crate::read::{Known, read};
+use crate::store::Shared;
+use crate::{claim, commit, due};
+
+/// How often a command is decided again because others changed what it rests on.
+const TRIES_MOST: u32 = 200;
+
+pub(crate) type Answer = Result<Reply, EngineError>;
+
+/// A command under way.
+#[derive(Debug)]
+pub(crate) struct Job {
+    command: Command,
+    partition: u16,
+    known: Known,
+    /// The one entry that a tick carries out here.
+    due: Option<ExecutionId>,
+    reread: bool,
+    tries: u32,
+}
+
+/// What a job does next.
+enum Turn {
+    Answer(Answer),
+    Read(Vec<Need>),
+    Commit(Box<(Step, Item)>),
+}
+
+/// Carries out commands and answers each, in the same order.
+pub(crate) async fn apply(shared: &Arc<Shared>, commands: Vec<Command>) -> Vec<Answer> {
+    let mut answers: Vec<Option<Answer>> = commands.iter().map(|_| None).collect();
+    let mut wave = Wave::default();
+    for (at, command) in commands.into_iter().enumerate() {
+        if let Err(refusal) = machine::check(&shared.settings, &command) {
+            answers[at] = Some(Err(refusal.into()));
+            continue;
+        }
+        if let Command::Tick(tick) = command {
+            wave.run(shared, &mut answers).await;
+            answers[at] = Some(due::tick(shared, &tick).await.map(Reply::Tick));
+            continue;
+        }
+        if !wave.takes(&command) {
+            wave.run(shared, &mut answers).await;
+        }
+        wave.push(shared, at, command);
+    }
+    wave.run(shared, &mut answers).await;
+    let missing = || Err(EngineError::bug("a command was not answered"));
+    answers.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect()
+}
+
+/// Commands that touch different things, so that their order does not matter.
+#[derive(Default)]
+struct Wave {
+    jobs: Vec<(usize, Job)>,
+    nexts: Vec<(usize, ClaimNext)>,
+    executions: HashSet<ExecutionId>,
+    dedups: HashSet<DedupKey>,
+}
+
+impl Wave {
+    fn takes(&self, command: &Command) -> bool {
+        command.execution_id().is_none_or(|id| !self.executions.contains(&id))
+            && dedup_key(command).is_none_or(|key| !self.dedups.contains(&key))
+    }
+
+    fn push(&mut self, shared: &Shared, at: usize, mut command: Command) {
+        self.executions.extend(command.execution_id());
+        self.dedups.extend(dedup_key(&command));
+        if let Command::Complete(complete) = &mut command
+            && let Some(next) = complete.next.take()
+        {
+            self.nexts.push((at, next));
+        }
+        self.jobs.push((at, Job::new(shared, command)));
+    }
+
+    async fn run(&mut self, shared: &Arc<Shared>, answers: &mut [Option<Answer>]) {
+        let wave = std::mem::take(self);
+        let (places, jobs): (Vec<_>, Vec<_>) = wave.jobs.into_iter().unzip();
+        let held: Vec<_> = wave.nexts.iter().map(|(at, _)| *at).collect();
+        for (at, done) in places.into_iter().zip(run(shared, jobs).await) {
+            answers[at] = Some(match done {
+                Ok(done) if held.contains(&at) => {
+                    let next = wave.nexts.iter().find(|(n, _)| *n == at).map(|(_, next)| next);
+                    Ok(with_next(shared, done, next).await)
+                }
+                Ok(done) => Ok(done.reply),
+                Err(error) => Err(error),
+            });
+        }
+    }
+}
+
+/// A completion, and the next tasks of its worker. The claim is an act of its own: should it fail,
+/// the completion stands and brings no tasks.
+async fn with_next(shared: &Arc<Shared>, done: Done, next: Option<&ClaimNext>) -> Reply {
+    let Done { mut reply, before, .. } = done;
+    if let (Reply::Complete(completed), Some(next), Some(before)) = (&mut reply, next, before)
+        && !completed.replayed
+        && let Some(claim) = next.as_claim(&before)
+    {
+        match claim::claim(shared, &claim).await {
+            Ok(tasks) => completed.tasks = tasks,
+            Err(error) => tracing::warn!(%error, "a completion could not claim its next tasks"),
+        }
+    }
+    reply
+}
+
+/// A job that was answered, and the execution before it.
+pub(crate) struct Done {
+    pub(crate) reply: Reply,
+    before: Option<Arc<ff_core::state::Execution>>,
+}
+
+/// Runs jobs that touch different things until each is answered.
+pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done, EngineError>> {
+    let mut done: Vec<Option<Result<Done, EngineError>>> = jobs.iter().map(|_| None).collect();
+    let mut open: Vec<(usize, Job)> = jobs.into_iter().enumerate().collect();
+    while !open.is_empty() {
+        let mut reads = Vec::new();
+        let mut commits = Vec::new();
+        for (at, job) in open {
+            match job.turn(shared) {
+                Turn::Answer(Ok(reply)) => done[at] = Some(Ok(Done { reply, before: None })),
+                Turn::Answer(Err(error)) => done[at] = Some(Err(error)),
+                Turn::Read(needs) => reads.push((at, job, needs)),
+                Turn::Commit(step) => commits.push((at, job, *step)),
+            }
+        }
+        open = Vec::new();
+        let (read, committed) = tokio::join!(read_all(shared, reads), commit_all(shared, commits),);
+        for (at, result) in read {
+            match result {
+                Ok(job) => open.push((at, job)),
+                Err(error) => done[at] = Some(Err(error)),
+            }
+        }
+        for (at, outcome) in committed {
+            match outcome {
+                Outcome::Done(answer) => done[at] = Some(answer),
+                Outcome::Again(job) => open.push((at, *job)),
+            }
+        }
+    }
+    let missing = || Err(EngineError::bug("a job was not answered"));
+    done.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect()
+}
+
+async fn read_all(
+    shared: &Arc<Shared>,
+    reads: Vec<(usize, Job, Vec<Need>)>,
+) -> Vec<(usize, Result<Job, EngineError>)> {
+    let mut running = JoinSet::new();
+    let mut results = Vec::with_capacity(reads.len());
+    let alone = reads.len() == 1;
+    for (at, job, needs) in reads {
+        let shared = Arc::clone(shared);
+        let reading = async move {
+            let known = read(&shared, job.partition, &job.known, &needs).await;
+            let job = known.map(|known| Job { known, reread: false, ..job });
+            (at, job)
+        };
+        if alone {
+            results.push(reading.await);
+        } else {
+            running.spawn(reading);
+        }
+    }
+    while let Some(result) = running.join_next().await {
+        results.extend(result);
+    }
+    results.sort_unstable_by_key(|(at, _)| *at);
+    results
+}
+
+/// What came of trying to commit a job.
+enum Outcome {
+    Done(Result<Done, EngineError>),
+    Again(Box<Job>),
+}
+
+async fn commit_all(
+    shared: &Arc<Shared>,
+    commits: Vec<(usize, Job, (Step, Item))>,
+) -> Vec<(usize, Outcome)> {
+    if commits.is_empty() {
+        return Vec::new();
+    }
+    let mut outcomes: Vec<Option<Result<Committed, EngineError>>> =
+        commits.iter().map(|_| None).collect();
+    for freeing in [true, false] {
+        let items = commits.iter().enumerate();
+        let items = items.filter(|(_, (_, job, _))| job.is_freeing() == freeing);
+        let items = items.map(|(n, (_, _, (_, item)))| (n, item)).collect();
+        let calls = commit::calls(shared.client.is_cluster(), items);
+        let sending = calls.iter().map(|call| async move {
+            let items: Vec<_> = call.iter().map(|(_, item)| *item).collect();
+            (call, commit::send(shared, &items, freeing).await)
+        });
+        for (call, result) in crate::store::join_all(sending).await {
+            for (k, (n, _)) in call.iter().enumerate() {
+                outcomes[*n] = Some(match &result {
+                    Ok(committed) => Ok(committed[k]),
+                    Err(error) => Err(error.clone()),
+                });
+            }
+        }
+    }
+    let settled = commits.into_iter().zip(outcomes);
+    settled.map(|((at, job, step), outcome)| (at, job.settle(shared, step, outcome))).collect()
+}
+
+impl Job {
+    pub(crate) fn new(shared: &Shared, command: Command) -> Self {
+        let partition = command.execution_id().map_or(0, |id| id.partition());
+        let mut known = Known::default();
+        if let Some(id) = command.execution_id() {
+            if let Command::Submit(_) = command {
+                known.entries.insert(id, None);
+                known.dedups.extend(dedup_key(&command).map(|key| (key, None)));
+            } else if let Some(entry) = shared.entries.get(id) {
+                known.entries.insert(id, Some(entry));
+            }
+        }
+        Self { command, partition, known, due: None, reread: false, tries: 0 }
+    }
+
+    /// The part of a tick that carries out what is due of one execution, if the record says so.
+    pub(crate) fn due(id: ExecutionId) -> Self {
+        let mut known = Known::default();
+        known.entries.insert(id, None);
+        let command = Command::Tick(Tick { partition: None, most: 1 });
+        Self { command, partition: id.partition(), known, due: Some(id), reread: true, tries: 0 }
+    }
+
+    fn turn(&self, shared: &Shared) -> Turn {
+        self.decide(shared).unwrap_or_else(|error| Turn::Answer(Err(error)))
+    }
+
+    fn decide(&self, shared: &Shared) -> Result<Turn, EngineError> {
+        let known = &self.known;
+        if self.reread {
+            return Ok(Turn::Read(Vec::new()));
+        }
+        let Some(now) = known.read_at.or_else(|| shared.clock.estimate(self.partition)) else {
+            return Ok(Turn::Read(Vec::new()));
+        };
+        let mut overlay = Overlay::new(Arc::clone(&shared.settings));
+        known.supply(&mut overlay)?;
+        if let (Some(id), Command::Tick(tick)) = (self.due, &self.command) {
+            overlay.supply_due(tick.partition, vec![id], true);
+        }
+        let step = match machine::apply(&overlay, &self.command, now) {
+            Ok(step) => step,
+            Err(needs) => return Ok(Turn::Read(needs.0)),
+        };
+        if step.changes.executions.is_empty() {
+            return Ok(match known.read_at {
+                Some(_) => Turn::Answer(step.reply.map_err(EngineError::from)),
+                None => Turn::Read(Vec::new()),
+            });
+        }
+        let mut items = commit::items(&step.changes, known, now, self.until(now))?;
+        match (items.pop(), items.is_empty()) {
+            (Some(item), true) => Ok(Turn::Commit(Box::new((step, item)))),
+            _ => Err(EngineError::bug("a command changed more than one execution")),
+        }
+    }
+
+    /// The end of the lease that a holder's command rests on: the store looks at its clock too.
+    fn until(&self, now: TimestampMs) -> Option<TimestampMs> {
+        let by_holder = match &self.command {
+            Command::Renew(_)
+            | Command::UpdateProgress(_)
+            | Command::Complete(_)
+            | Command::Fail(_)
+            | Command::Delay(_) => true,
+            Command::Cancel(cancel) => cancel.fence.is_some(),
+            _ => false,
+        };
+        let id = self.command.execution_id().filter(|_| by_holder)?;
+        let lease = self.known.entry(id)?.execution.phase.lease()?;
+        (!lease.is_over(now)).then_some(lease.expires_at)
+    }
+
+    /// Whether it ends work or removes it, and must therefore go on when memory is short.
+    fn is_freeing(&self) -> bool {
+        !matches!(self.command, Command::Submit(_) | Command::Replay(_) | Command::SetTags(_))
+    }
+
+    fn settle(
+        self,
+        shared: &Arc<Shared>,
+        (mut step, item): (Step, Item),
+        outcome: Option<Result<Committed, EngineError>>,
+    ) -> Outcome {
+        match outcome {
+            Some(Ok(Committed::Done(number))) => {
+                step.number(|_| number);
+                let before = self.known.entry(item.id).map(|entry| Arc::clone(&entry.execution));
+                shared.committed(item, number);
+                let reply = step.reply.map_err(EngineError::from);
+                Outcome::Done(reply.map(|reply| Done { reply, before }))
+            }
+            Some(Ok(Committed::Changed)) => {
+                shared.entries.forget(item.id);
+                self.again(true)
+            }
+            Some(Ok(Committed::TimeOff)) => self.again(false),
+            Some(Err(error)) => {
+                shared.entries.forget(item.id);
+                Outcome::Done(Err(error))
+            }
+            None => Outcome::Done(Err(EngineError::bug("an item was not answered"))),
+        }
+    }
+
+    /// To be decided again; `reread`: what it rests on is no longer so.
+    fn again(mut self, reread: bool) -> Outcome {
+        self.tries += 1;
+        if self.tries > TRIES_MOST {
+            let detail = format!("{}: others keep changing it; try again", self.command.name());
+            return Outcome::Done(Err(EngineError::unavailable(detail)));
+        }
+        self.known.read_at = None;
+        self.reread = reread;
+        Outcome::Again(Box::new(self))
+    }
+}
+
+fn dedup_key(command: &Command) -> Option<DedupKey> {
+    let Command::Submit(submit) = command else { return None };
+    let key = submit.idempotency_key.clone()?;
+    Some(DedupKey {
+        partition: submit.execution_id.partition(),
+        namespace: submit.namespace.clone(),
+        key,
+    })
+}

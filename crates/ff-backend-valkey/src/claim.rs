@@ -1,0 +1,245 @@
+//! Claims: looks over all partitions for the best entries and leases them.
+
+use std::sync::Arc;
+
+use ff_core::error::EngineError;
+use ff_core::id::{ExecutionId, LeaseId};
+use ff_core::limits;
+use ff_core::operation::{Claim, Task};
+use ff_core::rota::Rota;
+use redis::Value;
+use uuid::Uuid;
+
+use crate::commit::ITEMS_MOST;
+use crate::keys::lane_name;
+use crate::record::{Entry, encode_who};
+use crate::store::{Shared, join_all};
+use crate::view::{self, Candidate, Plan, Taking};
+use crate::{due, log, reply};
+
+/// Entries of each queue that a look brings; what a claim leaves behind comes with its answer.
+const FRONT: usize = 2;
+
+/// How often a claim looks again after others took what it had seen.
+const ROUNDS_MOST: usize = 100;
+
+/// Claims this large may carry more than one reply holds, so their calls go one after the other.
+const PARALLEL_TASKS: u32 = (limits::CLAIM_REPLY_BYTES / limits::PAYLOAD_BYTES) as u32;
+
+/// Up to `max` tasks, best first. None: a look made after the call began found nothing.
+pub(crate) async fn claim(shared: &Arc<Shared>, claim: &Claim) -> Result<Vec<Task>, EngineError> {
+    claim.check()?;
+    let lanes: Vec<_> =
+        claim.lanes.iter().map(|share| lane_name(&claim.namespace, &share.lane)).collect();
+    let mut round = Round { shared, claim, places: 0, bytes: 0, full: false, tasks: Vec::new() };
+    let strict = shared.options.fifo_slack_ms == 0;
+    let mut rota = Rota::new(&claim.lanes, claim.order);
+    let max = claim.max as usize;
+    let mut looked = false;
+    for _ in 0..ROUNDS_MOST {
+        let wanted = max - round.tasks.len();
+        if strict || !(looked || shared.views.are_fresh(&lanes)) {
+            // The exact order needs as many entries of each queue as are wanted.
+            let most = if strict { wanted.min(ITEMS_MOST) } else { FRONT };
+            view::look(shared, &lanes, most).await?;
+            looked = true;
+        }
+        let places = (round.places, wanted);
+        let slack_ms = shared.options.fifo_slack_ms;
+        let plan = shared.views.plan(claim, &lanes, &mut rota, places, slack_ms);
+        if plan.takings.is_empty() && plan.expired.is_empty() {
+            if looked {
+                break;
+            }
+            rota.reopen();
+            view::look(shared, &lanes, FRONT).await?;
+            looked = true;
+            continue;
+        }
+        round.carry_out(plan).await?;
+        if round.full || round.tasks.len() >= max {
+            break;
+        }
+        if !strict {
+            rota.reopen();
+        }
+    }
+    let mut tasks = round.tasks;
+    tasks.sort_by_key(|(place, _)| *place);
+    Ok(tasks.into_iter().map(|(_, task)| task).collect())
+}
+
+struct Round<'a> {
+    shared: &'a Arc<Shared>,
+    claim: &'a Claim,
+    /// Places given out so far: each has a lease id of its own.
+    places: u32,
+    bytes: usize,
+    /// The reply holds no more.
+    full: bool,
+    tasks: Vec<(u32, Task)>,
+}
+
+/// What one call brought.
+#[derive(Default)]
+struct Taken {
+    tasks: Vec<(u32, Entry, bytes::Bytes)>,
+    expired: Vec<ExecutionId>,
+    /// It stopped before an entry that it might have taken.
+    stopped: bool,
+}
+
+impl Round<'_> {
+    async fn carry_out(&mut self, plan: Plan) -> Result<(), EngineError> {
+        let Plan { takings, expired } = plan;
+        // They came before what is taken.
+        due::expire(self.shared, &expired).await?;
+        let mut expired = Vec::new();
+        let last = takings.iter().flat_map(|taking| &taking.places).max();
+        self.places = last.map_or(self.places, |last| last + 1);
+        let calls = calls(self.shared.client.is_cluster(), takings);
+        if self.claim.max <= PARALLEL_TASKS {
+            let (shared, claim) = (self.shared, self.claim);
+            let sending = calls.iter().map(|call| send(shared, claim, call, usize::MAX, false));
+            for taken in join_all(sending).await {
+                expired.extend(self.absorb(taken?));
+            }
+        } else {
+            for call in &calls {
+                let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
+                let any = !self.tasks.is_empty();
+                let taken = send(self.shared, self.claim, call, left, any).await?;
+                expired.extend(self.absorb(taken));
+                if self.full {
+                    break;
+                }
+            }
+        }
+        due::expire(self.shared, &expired).await
+    }
+
+    fn absorb(&mut self, taken: Taken) -> Vec<ExecutionId> {
+        for (place, entry, payload) in taken.tasks {
+            self.bytes += payload.len();
+            let task = Task::of(&entry.execution, payload, &self.shared.settings);
+            self.tasks.extend(task.map(|task| (place, task)));
+            self.shared.entries.keep(&Arc::new(entry));
+        }
+        self.full |= taken.stopped;
+        taken.expired
+    }
+}
+
+/// Cuts takings into calls: of one lane, in a cluster of one partition, of at most so many tasks.
+fn calls(cluster: bool, takings: Vec<Taking>) -> Vec<Vec<Taking>> {
+    let mut calls: Vec<Vec<Taking>> = Vec::new();
+    for taking in takings {
+        let fits = calls.last().is_some_and(|call| {
+            let tasks: usize = call.iter().map(|taking| taking.places.len()).sum();
+            !cluster
+                && call.iter().all(|other| other.lane == taking.lane)
+                && tasks + taking.places.len() <= ITEMS_MOST
+        });
+        match calls.last_mut().filter(|_| fits) {
+            Some(call) => call.push(taking),
+            None => calls.push(vec![taking]),
+        }
+    }
+    calls
+}
+
+async fn send(
+    shared: &Arc<Shared>,
+    claim: &Claim,
+    takings: &[Taking],
+    bytes_left: usize,
+    any: bool,
+) -> Result<Taken, EngineError> {
+    let Some(first) = takings.first() else { return Ok(Taken::default()) };
+    let lane = &claim.lanes[first.lane].lane;
+    let mut call = shared.function("ff_claim");
+    let keys = keys(shared, first);
+    call.arg(keys.len()).arg(keys);
+    shared.begin(&mut call);
+    call.arg(claim.lease_ttl_ms).arg(encode_who(&claim.terms(0))?);
+    call.arg(log::claimed_tail(&claim.namespace, lane, &claim.worker_instance_id));
+    call.arg(bytes_left.min(limits::CLAIM_REPLY_BYTES)).arg(u8::from(any));
+    call.arg(shared.options.fifo_slack_ms).arg(takings.len());
+    for taking in takings {
+        let score = taking.bound.map_or(i64::MAX >> 10, |(score, _)| score);
+        let id = taking.bound.map_or(Uuid::max(), |(_, id)| id.uuid());
+        let lease_ids: Vec<u8> = taking
+            .places
+            .iter()
+            .flat_map(|place| *LeaseId::from_seed(claim.seed, *place).uuid().as_bytes())
+            .collect();
+        call.arg(taking.partition).arg(&*taking.queue).arg(score);
+        call.arg(&id.as_bytes()[..]).arg(lease_ids);
+    }
+    let mut items = reply::array(shared.send(first.partition, &call).await?)?.into_iter();
+    let now = reply::instant(&reply::next(&mut items)?)?;
+    shared.clock.note(first.partition, now);
+    let mut taken = Taken::default();
+    for taking in takings {
+        read_queue(shared, taking, reply::next(&mut items)?, &mut taken)?;
+    }
+    Ok(taken)
+}
+
+/// In a cluster all keys of the partition that a claim writes; the records it reads first.
+fn keys(shared: &Shared, taking: &Taking) -> Vec<String> {
+    let (keys, partition) = (&shared.keys, taking.partition);
+    let mut named = vec![keys.partition(partition)];
+    if shared.client.is_cluster() {
+        named.push(keys.events(partition));
+        named.push(keys.queue(partition, &taking.queue));
+        named.extend(["ready", "leases"].map(|name| keys.index(partition, name)));
+    }
+    named
+}
+
+/// What was met in one queue.
+fn read_queue(
+    shared: &Shared,
+    taking: &Taking,
+    reply: Value,
+    taken: &mut Taken,
+) -> Result<(), EngineError> {
+    let mut items = reply::array(reply)?.into_iter();
+    taken.stopped |= reply::number(&reply::next(&mut items)?)? == 1;
+    let front = read_front(taking.partition, &mut items)?;
+    shared.views.note_front(taking.partition, &taking.queue, front);
+    let mut places = taking.places.iter();
+    while let Some(id) = items.next() {
+        let id = reply::execution_id(taking.partition, id)?;
+        match &reply::some_bytes(reply::next(&mut items)?)?[..] {
+            b"expired" => taken.expired.push(id),
+            b"missing" => {
+                tracing::error!(%id, queue = &*taking.queue, "I10: a queue named a missing execution");
+            }
+            record => {
+                let payload = reply::some_bytes(reply::next(&mut items)?)?;
+                let entry = Entry::decode(id, record)?;
+                let payload = entry.payload.clone().unwrap_or(payload);
+                let place = places.next().copied().unwrap_or(u32::MAX);
+                taken.tasks.push((place, entry, payload));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The entry that stands first now; none when the queue is empty.
+fn read_front(
+    partition: u16,
+    items: &mut impl Iterator<Item = Value>,
+) -> Result<Option<Candidate>, EngineError> {
+    let score = reply::next(items)?;
+    let id = reply::next(items)?;
+    let expired = reply::number(&reply::next(items)?)? == 1;
+    if reply::bytes(id.clone())?.is_none_or(|id| id.is_empty()) {
+        return Ok(None);
+    }
+    let id = reply::execution_id(partition, id)?;
+    Ok(Some(Candidate { score: reply::number(&score)?, id, expired }))
+}

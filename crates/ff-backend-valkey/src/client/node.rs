@@ -1,0 +1,124 @@
+//! One primary: its connection, and with `durability=replica` the groups beside it.
+
+use std::sync::Arc;
+
+use redis::{Arg, Cmd, Pipeline, Value};
+use tokio::sync::Mutex;
+
+use super::address::Address;
+use super::connection::{Connection, Failure};
+use super::ground::Ground;
+use super::group::Groups;
+use super::link::Link;
+use super::load;
+use super::obstacle::Obstacle;
+use super::verdict::is_demoted;
+use crate::options::Durability;
+
+pub(super) struct Node {
+    pub(super) address: Address,
+    pub(super) link: Link,
+    groups: Option<Groups>,
+    ground: Arc<Ground>,
+    /// Held while the library is looked after, so that a crowd of calls does it once.
+    repair: Mutex<()>,
+}
+
+impl Node {
+    pub(super) fn start(
+        ground: &Arc<Ground>,
+        address: &Address,
+        first: Option<Connection>,
+    ) -> Arc<Self> {
+        let is_grouped = ground.durability == Durability::Replica;
+        Arc::new(Self {
+            address: address.clone(),
+            link: Link::start(Arc::clone(ground), address.clone(), first),
+            groups: is_grouped.then(|| Groups::start(ground, address)),
+            ground: Arc::clone(ground),
+            repair: Mutex::new(()),
+        })
+    }
+
+    /// A call whose success is as durable as the options say.
+    pub(super) async fn call(&self, command: &Cmd) -> Result<Value, Failure> {
+        match &self.groups {
+            Some(groups) if !only_reads(command) => {
+                let replies = groups.call(vec![command.clone()]).await?;
+                Ok(replies.into_iter().next().unwrap_or_default())
+            }
+            _ => self.call_directly(command).await,
+        }
+    }
+
+    /// Without waiting for replicas.
+    pub(super) async fn call_directly(&self, command: &Cmd) -> Result<Value, Failure> {
+        let mut connection = self.link.connection()?;
+        let outcome = connection.call(command).await;
+        if is_demoted(&outcome) {
+            connection.distrust();
+        }
+        outcome
+    }
+
+    /// Several calls in one flight; each has its own answer.
+    pub(super) async fn call_all(&self, commands: &[Cmd]) -> Result<Vec<Value>, Failure> {
+        if let Some(groups) = &self.groups {
+            return groups.call(commands.to_vec()).await;
+        }
+        let mut pipeline = Pipeline::with_capacity(commands.len());
+        for command in commands {
+            pipeline.add_command(command.clone());
+        }
+        self.link.connection()?.call_all(&pipeline).await
+    }
+
+    /// A call for a slot that this node is about to own. The permission is for the next command
+    /// only, so both must travel together.
+    pub(super) async fn call_asking(&self, command: &Cmd) -> Result<Value, Failure> {
+        let replies = self.call_all(&[redis::cmd("ASKING"), command.clone()]).await?;
+        let refused = |reply: &&Value| matches!(reply, Value::ServerError(_));
+        let reply = replies.iter().find(refused).or(replies.last());
+        Ok(reply.cloned().unwrap_or_default())
+    }
+
+    /// Makes the server's library one that serves us.
+    pub(super) async fn repair_library(&self) -> Result<(), Obstacle> {
+        let _alone = self.repair.lock().await;
+        let mut connection = self.link.connection()?;
+        load::ensure(&mut connection, &self.address, &self.ground.library).await
+    }
+}
+
+/// Commands that change nothing, so that no replica has to be waited for.
+const READS: [&[u8]; 11] = [
+    b"FCALL_RO",
+    b"GET",
+    b"HGET",
+    b"HGETALL",
+    b"LLEN",
+    b"LRANGE",
+    b"MGET",
+    b"SCAN",
+    b"XRANGE",
+    b"ZRANGE",
+    b"ZSCORE",
+];
+
+fn only_reads(command: &Cmd) -> bool {
+    matches!(command.args_iter().next(), Some(Arg::Simple(name)) if READS.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_are_told_from_writes() {
+        for (name, reads) in
+            [("FCALL_RO", true), ("ZRANGE", true), ("FCALL", false), ("SET", false)]
+        {
+            assert_eq!(only_reads(&redis::cmd(name)), reads, "{name}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Calls to the node that serves them.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ff_core::error::EngineError;
+use redis::{Cmd, Value};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+
+use super::address::Address;
+use super::dedicated::Dedicated;
+use super::ground::Ground;
+use super::node::Node;
+use super::settle::{Route, Stop};
+use super::topology::{Primary, Share, Topology, moved};
+use super::verdict::{Redirection, Verdict, judge};
+
+/// The way to one server or one cluster. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Client(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) ground: Arc<Ground>,
+    pub(super) table: watch::Sender<Arc<Topology>>,
+    /// Where the store was opened: the last resort when no known node answers.
+    pub(super) seed: Address,
+    pub(super) server_version: String,
+    /// The task that learns the cluster's layout.
+    pub(super) refresher: Mutex<Option<AbortHandle>>,
+    /// Ends when the last connection is gone.
+    pub(super) all_gone: tokio::sync::Mutex<mpsc::Receiver<Infallible>>,
+}
+
+impl Client {
+    /// To the primary that owns the slot. Calls sent at the same time travel together.
+    pub(crate) async fn send(&self, slot: u16, command: &Cmd) -> Result<Value, EngineError> {
+        let table = self.table();
+        let Some(node) = table.owner(slot) else {
+            return Box::pin(self.settle(Route::Slot(slot), command, Stop::unowned(slot))).await;
+        };
+        match judge(node.call(command).await) {
+            Verdict::Done(value) => Ok(value),
+            Verdict::Failed(error) => Err(self.suspect(error)),
+            Verdict::Again(again) => {
+                let stop = Stop { node: Some(Arc::clone(node)), again };
+                Box::pin(self.settle(Route::Slot(slot), command, stop)).await
+            }
+        }
+    }
+
+    /// To one node, for a read of all it holds. When the slots move meanwhile the answer is a
+    /// [`EngineError::Transport`] with a known outcome: ask for the primaries again.
+    pub(crate) async fn send_to(
+        &self,
+        primary: &Primary,
+        command: &Cmd,
+    ) -> Result<Value, EngineError> {
+        let node = &primary.node;
+        match judge(node.call_directly(command).await) {
+            Verdict::Done(value) => Ok(value),
+            Verdict::Failed(error) => Err(self.suspect(foreign_slot(error))),
+            Verdict::Again(again) => {
+                let stop = Stop { node: Some(Arc::clone(node)), again };
+                Box::pin(self.settle(Route::Node(node), command, stop)).await
+            }
+        }
+    }
+
+    /// A connection of its own, for commands that block. It follows the slot.
+    pub(crate) async fn dedicated(&self, slot: u16) -> Result<Dedicated, EngineError> {
+        Dedicated::open(self.clone(), slot).await
+    }
+
+    pub(crate) fn primaries(&self) -> Vec<Primary> {
+        self.table().primaries().to_vec()
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.0.ground.cluster
+    }
+
+    /// Like `valkey 9.1.2`.
+    pub(crate) fn server_version(&self) -> String {
+        self.0.server_version.clone()
+    }
+
+    /// Asks every primary.
+    pub(crate) async fn ping(&self) -> Result<(), EngineError> {
+        for primary in self.primaries() {
+            self.send_to(&primary, &redis::cmd("PING")).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes no more calls, and waits for the answers to those on their way.
+    pub(crate) async fn close(&self, grace: Duration) {
+        let inner = &self.0;
+        inner.ground.close();
+        inner.stop_refreshing();
+        for node in self.table().nodes() {
+            node.link.close();
+        }
+        let mut all_gone = inner.all_gone.lock().await;
+        if tokio::time::timeout(grace, all_gone.recv()).await.is_err() {
+            tracing::warn!(?grace, "calls to valkey were still on their way at the end");
+        }
+    }
+
+    pub(super) fn table(&self) -> Arc<Topology> {
+        Arc::clone(&self.0.table.borrow())
+    }
+
+    /// A call without an answer may mean that its node was replaced by another.
+    pub(super) fn suspect(&self, error: EngineError) -> EngineError {
+        if matches!(error, EngineError::Transport { .. }) {
+            self.0.ground.stale.notify_one();
+        }
+        error
+    }
+
+    /// Believes a `MOVED`: it is newer than the table. The rest of the layout is asked for beside.
+    pub(super) fn follow(&self, text: &str, answered: &Node) {
+        self.0.ground.stale.notify_one();
+        let Some(Redirection { slot, target }) = Redirection::read(text) else { return };
+        let Some(address) = Address::redirected(target, &answered.address) else { return };
+        self.0.table.send_if_modified(|table| {
+            let shares = moved(table.shares(), slot, &address);
+            let is_new = shares != table.shares();
+            if is_new {
+                *table = Arc::new(self.0.next(table, shares));
+            }
+            is_new
+        });
+    }
+
+    /// The node at an address, whether or not it owns anything yet.
+    pub(super) fn node_at(&self, address: &Address) -> Arc<Node> {
+        let table = self.table();
+        let known = table.node_at(address).map(Arc::clone);
+        known.unwrap_or_else(|| Node::start(&self.0.ground, address, None))
+    }
+}
+
+impl Inner {
+    /// The table after `table`; nodes that stay keep their connections.
+    pub(super) fn next(&self, table: &Topology, shares: Vec<Share>) -> Topology {
+        Topology::new(table.generation + 1, shares, |address| {
+            let known = table.node_at(address).map(Arc::clone);
+            known.unwrap_or_else(|| Node::start(&self.ground, address, None))
+        })
+    }
+
+    pub(super) fn stop_refreshing(&self) {
+        let refresher = self.refresher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = refresher {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop_refreshing();
+    }
+}
+
+/// A read over all slots of a node finds one gone while the table still says otherwise. Only reads
+/// come here, so nothing was half written.
+fn foreign_slot(error: EngineError) -> EngineError {
+    match error {
+        EngineError::Bug { detail, .. } if detail.contains("non local key") => {
+            EngineError::Transport { outcome_unknown: false, detail }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,302 @@
+//! Following the log.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ff_core::cursor;
+use ff_core::error::EngineError;
+use ff_core::event::{Envelope, Event};
+use ff_core::read::{EventFilter, Follow, Followed, From};
+use ff_core::time::TimestampMs;
+use redis::Value;
+use tokio::sync::watch;
+
+use crate::everywhere::Missing;
+use crate::store::{Shared, join_all};
+use crate::{log, read, reply};
+
+/// Stream entries of one partition that one look reads.
+const ENTRIES_MOST: usize = 100;
+
+/// No call waits longer, whatever it asks for: it answers with nothing and may be repeated.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
+
+/// How long one turn of the wait for events lasts; each ends with a look.
+const TURN: Duration = Duration::from_secs(1);
+
+/// Pause after the connection failed.
+const REST: Duration = Duration::from_millis(200);
+
+/// Numbers up to which each partition's log has been seen.
+type Seen = Vec<u64>;
+
+/// Tells followers that the log has grown. Runs only while somebody follows.
+pub(crate) struct Tail {
+    grown: watch::Sender<u64>,
+    followers: AtomicUsize,
+}
+
+/// A follower of this process; the tail ends with the last one.
+struct Follower<'a>(&'a Tail);
+
+impl Tail {
+    pub(crate) fn new() -> Self {
+        Self { grown: watch::Sender::new(0), followers: AtomicUsize::new(0) }
+    }
+
+    fn join(shared: &Arc<Shared>) -> Follower<'_> {
+        if shared.tail.followers.fetch_add(1, Ordering::AcqRel) == 0 {
+            let partitions = 0..shared.settings.partitions.flow;
+            // In a cluster one command cannot wait for streams of several slots.
+            let parts: Vec<Vec<u16>> = if shared.client.is_cluster() {
+                partitions.map(|partition| vec![partition]).collect()
+            } else {
+                vec![partitions.collect()]
+            };
+            for part in parts {
+                tokio::spawn(tail(Arc::clone(shared), part));
+            }
+        }
+        Follower(&shared.tail)
+    }
+}
+
+impl Drop for Follower<'_> {
+    fn drop(&mut self) {
+        self.0.followers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Waits for new entries of some partitions' streams and tells of them.
+async fn tail(shared: Arc<Shared>, partitions: Vec<u16>) {
+    let Some(&first) = partitions.first() else { return };
+    let slot = shared.keys.slot(first);
+    let mut connection = None;
+    let mut after: BTreeMap<String, String> = BTreeMap::new();
+    while shared.tail.followers.load(Ordering::Acquire) > 0 && !shared.is_closing() {
+        if connection.is_none() {
+            connection = shared.client.dedicated(slot).await.ok();
+        }
+        let grown = match &mut connection {
+            Some(dedicated) => {
+                let mut call = redis::cmd("XREAD");
+                call.arg("COUNT").arg(1).arg("BLOCK").arg(TURN.as_millis() as u64).arg("STREAMS");
+                let streams: Vec<_> = partitions.iter().map(|p| shared.keys.events(*p)).collect();
+                call.arg(&streams);
+                for stream in &streams {
+                    call.arg(after.get(stream).map_or("$", |id| id.as_str()));
+                }
+                dedicated.query(&call, TURN + shared.options.call_timeout).await
+            }
+            None => Err(EngineError::unavailable("no connection to follow on")),
+        };
+        match grown {
+            Ok(grown) => {
+                note_places(&mut after, grown);
+                shared.tail.grown.send_modify(|turn| *turn += 1);
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the wait for events broke off");
+                connection = None;
+                after.clear();
+                tokio::time::sleep(REST).await;
+            }
+        }
+    }
+}
+
+/// Where each stream goes on: behind the last entry that was shown.
+fn note_places(after: &mut BTreeMap<String, String>, grown: Value) {
+    let Ok(streams) = reply::flat(grown) else { return };
+    let mut items = streams.into_iter().peekable();
+    while let Some(item) = items.next() {
+        // One list of name and entries each, or name and entries in turn.
+        let (name, entries) = match item {
+            Value::Array(pair) => {
+                let mut pair = pair.into_iter();
+                (pair.next(), pair.next())
+            }
+            name => (Some(name), items.next()),
+        };
+        let (Some(Ok(name)), Some(Ok(entries))) =
+            (name.map(reply::text), entries.map(reply::array))
+        else {
+            continue;
+        };
+        let last = entries.into_iter().last().and_then(|entry| reply::array(entry).ok());
+        let id = last.and_then(|entry| entry.into_iter().next()).map(reply::text);
+        if let Some(Ok(id)) = id {
+            after.insert(name, id);
+        }
+    }
+}
+
+pub(crate) async fn events(
+    shared: &Arc<Shared>,
+    follow: &Follow,
+    wait: Duration,
+) -> Result<Followed, EngineError> {
+    let deadline = Instant::now() + wait.min(LONGEST_WAIT);
+    let scope = follow.filter.scope();
+    let partitions = usize::from(shared.settings.partitions.flow);
+    let from_start = follow.from == From::Start;
+    let mut seen: Seen = match &follow.from {
+        From::Now => newest(shared).await?,
+        From::Start => vec![0; partitions],
+        From::Cursor(text) => cursor::decode::<Seen>(&scope, text)?,
+    };
+    seen.resize(partitions, 0);
+    let _follower = (!wait.is_zero()).then(|| Tail::join(shared));
+    let mut grown = shared.tail.grown.subscribe();
+    let mut gap = false;
+    loop {
+        grown.borrow_and_update();
+        let look = look(shared, &follow.filter, &mut seen, follow.limit as usize).await?;
+        gap |= look.gap && !from_start;
+        if !look.items.is_empty() {
+            let cursor = cursor::encode(&scope, &seen);
+            return Ok(Followed::Events { items: look.items, cursor, gap });
+        }
+        if look.more {
+            continue;
+        }
+        let changed = tokio::time::timeout_at(deadline.into(), grown.changed()).await;
+        if changed.is_err() || shared.is_closing() {
+            let cursor = cursor::encode(&scope, &seen);
+            return Ok(Followed::Events { items: Vec::new(), cursor, gap });
+        }
+    }
+}
+
+/// What one look at the log found.
+struct Look {
+    items: Vec<Envelope>,
+    gap: bool,
+    /// The log goes on behind what was looked at.
+    more: bool,
+}
+
+/// Events after `seen`, which moves behind what was looked at. Partitions are merged by time, so
+/// that a reader sees about the order in which things happened.
+async fn look(
+    shared: &Arc<Shared>,
+    filter: &EventFilter,
+    seen: &mut Seen,
+    limit: usize,
+) -> Result<Look, EngineError> {
+    let mut look = Look { items: Vec::new(), gap: false, more: false };
+    let mut events = Vec::new();
+    for log in logs(shared, seen, Missing::LeaveOut).await? {
+        let after = seen[usize::from(log.partition)];
+        let first = log.events.first().map(|event| event.number);
+        look.gap |= first.is_some_and(|first| first > after + 1);
+        look.more |= log.events.last().is_some_and(|last| last.number < log.newest);
+        events.extend(log.in_order());
+    }
+    events.sort_by_key(|(time, event)| (*time, event.subject.partition(), event.number));
+    let events = events.into_iter().map(|(_, event)| event).collect();
+    for envelope in envelopes(shared, events).await? {
+        if look.items.len() == limit {
+            look.more = true;
+            break;
+        }
+        let event = &envelope.event;
+        let place = &mut seen[usize::from(event.subject.partition())];
+        *place = (*place).max(event.number);
+        if filter.matches(&envelope) {
+            look.items.push(envelope);
+        }
+    }
+    Ok(look)
+}
+
+/// A stretch of one partition's log.
+struct Log {
+    partition: u16,
+    newest: u64,
+    events: Vec<Event>,
+}
+
+impl Log {
+    /// Each event with a time that does not fall behind the one before: the order of a partition's
+    /// log is that of its numbers, and times may differ from it by a moment.
+    fn in_order(self) -> impl Iterator<Item = (TimestampMs, Event)> {
+        self.events.into_iter().scan(TimestampMs(0), |latest, event| {
+            *latest = event.time.max(*latest);
+            Some((*latest, event))
+        })
+    }
+}
+
+async fn logs(
+    shared: &Arc<Shared>,
+    seen: &Seen,
+    missing: Missing,
+) -> Result<Vec<Log>, EngineError> {
+    let replies = shared
+        .everywhere("ff_events", missing, |call, partitions| {
+            call.arg(ENTRIES_MOST);
+            for partition in partitions {
+                call.arg(partition).arg(seen[usize::from(*partition)]);
+            }
+        })
+        .await?;
+    let mut logs = Vec::new();
+    for reply in replies {
+        for log in reply::array(reply)? {
+            logs.push(read_log(log, seen)?);
+        }
+    }
+    Ok(logs)
+}
+
+fn read_log(log: Value, seen: &Seen) -> Result<Log, EngineError> {
+    let mut items = reply::array(log)?.into_iter();
+    let partition = reply::partition(&reply::next(&mut items)?)?;
+    let newest = reply::number(&reply::next(&mut items)?)?.unsigned_abs();
+    let after = seen.get(usize::from(partition)).copied().unwrap_or(0);
+    let mut events = Vec::new();
+    while let Some(first) = items.next() {
+        let entry = reply::some_bytes(reply::next(&mut items)?)?;
+        events.extend(log::decode_entry(partition, reply::number(&first)?.unsigned_abs(), &entry)?);
+    }
+    events.retain(|event| event.number > after);
+    Ok(Log { partition, newest, events })
+}
+
+async fn newest(shared: &Arc<Shared>) -> Result<Seen, EngineError> {
+    let partitions = usize::from(shared.settings.partitions.flow);
+    let mut seen = vec![0; partitions];
+    // Nothing lies behind the largest number: only the newest ones come back.
+    for log in logs(shared, &vec![u64::MAX >> 16; partitions], Missing::Wait).await? {
+        seen[usize::from(log.partition)] = log.newest;
+    }
+    Ok(seen)
+}
+
+/// Events with what their records say now.
+async fn envelopes(shared: &Arc<Shared>, events: Vec<Event>) -> Result<Vec<Envelope>, EngineError> {
+    let mut by_partition: BTreeMap<u16, Vec<_>> = BTreeMap::new();
+    for event in &events {
+        let ids = by_partition.entry(event.subject.partition()).or_default();
+        if !ids.contains(&event.subject) {
+            ids.push(event.subject);
+        }
+    }
+    let reads = by_partition.iter().map(|(partition, ids)| async move {
+        Ok::<_, EngineError>((ids, read::executions(shared, *partition, ids).await?.1))
+    });
+    let mut records = BTreeMap::new();
+    for read in join_all(reads).await {
+        let (ids, entries) = read?;
+        records.extend(ids.iter().copied().zip(entries));
+    }
+    let envelope = |event: Event| {
+        let entry = records.get(&event.subject).and_then(Option::as_ref);
+        let execution = entry.map(|entry| Arc::clone(&entry.execution));
+        Envelope::new(event, execution.as_deref())
+    };
+    Ok(events.into_iter().map(envelope).collect())
+}

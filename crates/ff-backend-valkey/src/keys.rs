@@ -1,0 +1,119 @@
+//! Key names. A key begins with its family and the partition's hash tag; caller text comes behind
+//! the tag and cannot change the slot. `lua/lib/keys.lua` says the same for the functions.
+
+use ff_core::capability::Capabilities;
+use ff_core::id::{ExecutionId, LaneId, Namespace};
+use ff_core::machine::DedupKey;
+use ff_core::state::QueuePlace;
+use sha1::{Digest as _, Sha1};
+
+use crate::client::slot_of;
+
+/// Names of one deployment.
+#[derive(Debug, Clone)]
+pub(crate) struct Keys {
+    pub(crate) prefix: String,
+}
+
+/// The class of executions that require nothing.
+pub(crate) const NO_CAPABILITIES: &str = "-";
+
+impl Keys {
+    /// Counter of events, and what else belongs to the whole partition.
+    pub(crate) fn partition(&self, partition: u16) -> String {
+        format!("{}:part:{{fp:{partition}}}", self.prefix)
+    }
+
+    pub(crate) fn core(&self, id: ExecutionId) -> String {
+        self.of_execution(id, "core")
+    }
+
+    pub(crate) fn payload(&self, id: ExecutionId) -> String {
+        self.of_execution(id, "payload")
+    }
+
+    pub(crate) fn results(&self, id: ExecutionId) -> String {
+        self.of_execution(id, "results")
+    }
+
+    pub(crate) fn attempts(&self, id: ExecutionId) -> String {
+        self.of_execution(id, "attempts")
+    }
+
+    fn of_execution(&self, id: ExecutionId, part: &str) -> String {
+        let (partition, uuid) = (id.partition(), id.uuid().hyphenated());
+        format!("{}:exec:{{fp:{partition}}}:{uuid}:{part}", self.prefix)
+    }
+
+    pub(crate) fn dedup(&self, key: &DedupKey) -> String {
+        self.dedup_named(key.partition, &dedup_name(key))
+    }
+
+    pub(crate) fn dedup_named(&self, partition: u16, name: &str) -> String {
+        format!("{}:idem:{{fp:{partition}}}:{name}", self.prefix)
+    }
+
+    pub(crate) fn events(&self, partition: u16) -> String {
+        format!("{}:ev:{{fp:{partition}}}", self.prefix)
+    }
+
+    pub(crate) fn index(&self, partition: u16, name: &str) -> String {
+        format!("{}:idx:{{fp:{partition}}}:{name}", self.prefix)
+    }
+
+    pub(crate) fn queue(&self, partition: u16, queue: &str) -> String {
+        self.index(partition, &format!("lane:{queue}:eligible"))
+    }
+
+    pub(crate) fn clock(&self, partition: u16) -> String {
+        format!("{}:clock:{{fp:{partition}}}", self.prefix)
+    }
+
+    /// The partition counts of this deployment.
+    pub(crate) fn config(&self) -> String {
+        format!("{}:config:partitions", self.prefix)
+    }
+
+    /// The list that holds a queue's wake tokens.
+    pub(crate) fn wake(&self, namespace: &Namespace, queue: &str) -> String {
+        format!("{}:wake:{{w:{namespace}}}:{queue}", self.prefix)
+    }
+
+    /// The list on which one process is told that it should look at its waiters again.
+    pub(crate) fn inbox(&self, namespace: &Namespace, process: &str) -> String {
+        format!("{}:wake:{{w:{namespace}}}:i:{process}", self.prefix)
+    }
+
+    /// The list on which engines are told of a timer that is due soon.
+    pub(crate) fn timer_wake(&self) -> String {
+        format!("{}:wake:{{w:engine}}", self.prefix)
+    }
+
+    pub(crate) fn slot(&self, partition: u16) -> u16 {
+        slot_of(self.partition(partition).as_bytes())
+    }
+}
+
+/// What an idempotency key is called inside its partition.
+pub(crate) fn dedup_name(key: &DedupKey) -> String {
+    format!("{}/{}", key.namespace, key.key)
+}
+
+/// `<namespace>/<lane>:`, with which the names of all queues of a lane begin.
+pub(crate) fn lane_name(namespace: &Namespace, lane: &LaneId) -> String {
+    format!("{namespace}/{lane}:")
+}
+
+/// `<namespace>/<lane>:<class>`.
+pub(crate) fn queue_name(place: &QueuePlace<'_>) -> String {
+    format!("{}{}", lane_name(place.namespace, place.lane), class_of(place.class))
+}
+
+/// Short name of a set of capabilities: half of its SHA-1 in hex, which has no colon.
+pub(crate) fn class_of(capabilities: &Capabilities) -> String {
+    if capabilities.is_empty() {
+        return NO_CAPABILITIES.to_owned();
+    }
+    let digest = Sha1::digest(capabilities.as_csv().as_bytes());
+    digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,42 @@
+//! FlowFabric on Valkey or Redis: one node, a primary with replicas, or a cluster.
+//!
+//! The rules run in Rust, over what was read; one function, `ff_commit`, performs what they decided
+//! if what they read is unchanged. A caller that knows an execution (it claimed it, or it makes it)
+//! needs no read first, so hot operations are one round trip. Only claiming decides anything in the
+//! store: which entry of a queue comes first. ARCHITECTURE.md explains layout and wake on one page.
+
+mod apply;
+mod audit;
+mod boot;
+mod claim;
+mod classes;
+mod client;
+mod clock;
+mod commit;
+mod due;
+mod entries;
+mod error;
+mod everywhere;
+mod floor;
+mod follow;
+mod keys;
+mod library;
+mod log;
+mod measure;
+mod options;
+mod partitions;
+mod query;
+mod read;
+mod record;
+mod reply;
+mod search;
+mod store;
+mod timers;
+mod trim;
+mod view;
+mod wake;
+
+pub use error::OpenError;
+pub use floor::{Floor, FloorReport};
+pub use options::{Durability, LibraryClock, Password, ValkeyOptions};
+pub use store::ValkeyStore;

@@ -1,0 +1,85 @@
+//! The function library: put together from the files in `lua/`, with a hash of its content.
+
+use ff_core::event::EventKind;
+use sha1::{Digest as _, Sha1};
+
+use crate::options::LibraryClock;
+
+/// Raised whenever a function's arguments, replies or stored forms change. A library serves its own
+/// and the one before.
+pub(crate) const CALL_VERSION: u32 = 1;
+
+/// What is loaded into a server.
+#[derive(Debug)]
+pub(crate) struct Library {
+    pub(crate) name: &'static str,
+    pub(crate) code: String,
+    pub(crate) hash: String,
+    pub(crate) call_version: u32,
+}
+
+const CLOCK: &str = include_str!("../lua/lib/clock.lua");
+const CLOCK_SETTABLE: &str = include_str!("../lua/lib/clock_settable.lua");
+
+/// In the order in which they use each other.
+const HELPERS: [&str; 5] = [
+    include_str!("../lua/lib/call.lua"),
+    include_str!("../lua/lib/keys.lua"),
+    include_str!("../lua/lib/record.lua"),
+    include_str!("../lua/lib/log.lua"),
+    include_str!("../lua/lib/wake.lua"),
+];
+
+const FUNCTIONS: [&str; 11] = [
+    include_str!("../lua/version.lua"),
+    include_str!("../lua/partitions.lua"),
+    include_str!("../lua/commit.lua"),
+    include_str!("../lua/claim.lua"),
+    include_str!("../lua/peek.lua"),
+    include_str!("../lua/due.lua"),
+    include_str!("../lua/read.lua"),
+    include_str!("../lua/history.lua"),
+    include_str!("../lua/created.lua"),
+    include_str!("../lua/events.lua"),
+    include_str!("../lua/trim.lua"),
+];
+
+impl Library {
+    pub(crate) fn assemble(clock: LibraryClock) -> Self {
+        let name = "flowfabric";
+        let clock = match clock {
+            LibraryClock::Server => CLOCK,
+            LibraryClock::Settable => CLOCK_SETTABLE,
+        };
+        let parts = std::iter::once(clock).chain(HELPERS).chain(FUNCTIONS);
+        let body = parts.collect::<Vec<_>>().join("\n");
+        let body = body
+            .replace("@CALL_VERSION@", &CALL_VERSION.to_string())
+            .replace("@EVENT_CLAIMED@", &format!("\\{}", EventKind::Claimed.code()));
+        let hash: String =
+            Sha1::digest(body.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let code = format!("#!lua name={name}\n{}", body.replace("@HASH@", &hash));
+        Self { name, code, hash, call_version: CALL_VERSION }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_to_fill_in() {
+        for clock in [LibraryClock::Server, LibraryClock::Settable] {
+            let library = Library::assemble(clock);
+            assert!(library.code.starts_with("#!lua name=flowfabric\n"));
+            assert!(!library.code.contains('@'), "a placeholder was not replaced");
+            assert!(library.code.contains(&library.hash));
+        }
+    }
+
+    #[test]
+    fn the_settable_clock_makes_another_library() {
+        let hash = |clock| Library::assemble(clock).hash;
+        assert_ne!(hash(LibraryClock::Server), hash(LibraryClock::Settable));
+    }
+}

@@ -1,0 +1,162 @@
+//! What a benchmark wants to know of a store and its servers, and how it takes its keys away again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use ff_core::error::EngineError;
+use redis::{Cmd, FromRedisValue, InfoDict, Value};
+
+use crate::client::{Primary, slot_of};
+use crate::floor::delete_library;
+use crate::reply;
+use crate::store::{Shared, ValkeyStore, join_all};
+
+/// Keys that one step of a scan looks at, and that one command removes.
+const SCAN_COUNT: usize = 1000;
+/// Where a scan begins, and what it says at its end.
+const SCAN_EDGE: &str = "0";
+
+/// Commands that only clients send. What functions do counts among the others.
+const OF_CLIENTS: [&str; 5] = ["fcall", "fcall_ro", "brpop", "xread", "wait"];
+/// In a cluster no function pushes wake tokens, clients do.
+const OF_CLIENTS_IN_A_CLUSTER: [&str; 2] = ["lpush", "ltrim"];
+
+impl ValkeyStore {
+    /// Commands that work and waiting for it have sent to the servers so far. The servers count,
+    /// so what other processes sent is among them.
+    pub async fn commands_sent(&self) -> Result<u64, EngineError> {
+        let mut names = OF_CLIENTS.to_vec();
+        if self.shared.client.is_cluster() {
+            names.extend(OF_CLIENTS_IN_A_CLUSTER);
+        }
+        let mut sent = 0;
+        for info in infos(&self.shared, "commandstats").await? {
+            let lines = names.iter().filter_map(|name| info.get(&format!("cmdstat_{name}")));
+            sent += lines.filter_map(|line: String| calls(&line)).sum::<u64>();
+        }
+        Ok(sent)
+    }
+
+    /// Memory that the servers use, whoever uses it.
+    pub async fn size_bytes(&self) -> Result<u64, EngineError> {
+        let infos = infos(&self.shared, "memory").await?;
+        infos.iter().map(|info| field::<u64>(info, "used_memory")).sum()
+    }
+
+    /// Processor time that the servers have used, in user and kernel.
+    pub async fn server_cpu(&self) -> Result<Duration, EngineError> {
+        let mut seconds = 0.0;
+        for info in infos(&self.shared, "cpu").await? {
+            seconds += field::<f64>(&info, "used_cpu_user")? + field::<f64>(&info, "used_cpu_sys")?;
+        }
+        Ok(Duration::from_secs_f64(seconds))
+    }
+
+    /// Removes every key of this store, and so all that it holds; gives how many there were. It
+    /// takes steps of a bounded size, so others are served meanwhile.
+    pub async fn remove_everything(&self) -> Result<u64, EngineError> {
+        // A floor that was broken off has left it.
+        delete_library(&self.shared).await?;
+        remove(&self.shared, &format!("{}:*", self.shared.keys.prefix)).await
+    }
+}
+
+/// All keys that match, on every primary.
+pub(crate) async fn scan(shared: &Shared, pattern: &str) -> Result<BTreeSet<String>, EngineError> {
+    let mut keys = BTreeSet::new();
+    let mut pages = Pages::new(shared, pattern);
+    while let Some(page) = pages.next().await? {
+        for key in page {
+            keys.insert(reply::text(key)?);
+        }
+    }
+    Ok(keys)
+}
+
+/// Removes all keys that match, on every primary.
+pub(crate) async fn remove(shared: &Shared, pattern: &str) -> Result<u64, EngineError> {
+    let mut removed = 0;
+    let mut pages = Pages::new(shared, pattern);
+    while let Some(page) = pages.next().await? {
+        removed += unlink(shared, page).await?;
+    }
+    Ok(removed)
+}
+
+/// The keys that match, some at a time. Those that come or go meanwhile may be missing.
+struct Pages<'a> {
+    shared: &'a Shared,
+    pattern: &'a str,
+    /// The last is being looked through.
+    primaries: Vec<Primary>,
+    cursor: String,
+}
+
+impl<'a> Pages<'a> {
+    fn new(shared: &'a Shared, pattern: &'a str) -> Self {
+        let primaries = shared.client.primaries();
+        Self { shared, pattern, primaries, cursor: SCAN_EDGE.to_owned() }
+    }
+
+    async fn next(&mut self) -> Result<Option<Vec<Value>>, EngineError> {
+        let Some(primary) = self.primaries.last() else { return Ok(None) };
+        let mut step = redis::cmd("SCAN");
+        step.arg(&self.cursor).arg("MATCH").arg(self.pattern).arg("COUNT").arg(SCAN_COUNT);
+        let reply = reply::array(self.shared.client.send_to(primary, &step).await?)?;
+        let mut reply = reply.into_iter();
+        self.cursor = reply::text(reply::next(&mut reply)?)?;
+        if self.cursor == SCAN_EDGE {
+            self.primaries.pop();
+        }
+        Ok(Some(reply::array(reply::next(&mut reply)?)?))
+    }
+}
+
+async fn unlink(shared: &Shared, keys: Vec<Value>) -> Result<u64, EngineError> {
+    let mut of_slots: BTreeMap<u16, Cmd> = BTreeMap::new();
+    for key in keys {
+        let key = reply::some_bytes(key)?;
+        // One command may not span slots in a cluster; elsewhere one is enough.
+        let slot = if shared.client.is_cluster() { slot_of(&key) } else { 0 };
+        of_slots.entry(slot).or_insert_with(|| redis::cmd("UNLINK")).arg(&key[..]);
+    }
+    let sending = of_slots.iter().map(|(slot, unlink)| shared.client.send(*slot, unlink));
+    let mut removed = 0;
+    for count in join_all(sending).await {
+        removed += reply::number(&count?)?.unsigned_abs();
+    }
+    Ok(removed)
+}
+
+/// A section of every primary's `INFO`.
+async fn infos(shared: &Shared, section: &str) -> Result<Vec<InfoDict>, EngineError> {
+    let mut command = redis::cmd("INFO");
+    command.arg(section);
+    let mut infos = Vec::new();
+    for primary in shared.client.primaries() {
+        let reply = shared.client.send_to(&primary, &command).await?;
+        let info: Result<InfoDict, _> = redis::from_redis_value(reply);
+        infos.push(info.map_err(|error| EngineError::bug(format!("INFO {section}: {error}")))?);
+    }
+    Ok(infos)
+}
+
+fn field<T: FromRedisValue>(info: &InfoDict, name: &str) -> Result<T, EngineError> {
+    info.get(name).ok_or_else(|| EngineError::unavailable(format!("INFO tells no {name}")))
+}
+
+/// The count in `calls=7,usec=…`.
+fn calls(line: &str) -> Option<u64> {
+    line.split(',').find_map(|part| part.strip_prefix("calls="))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_found_in_a_line() {
+        assert_eq!(calls("calls=7,usec=16,usec_per_call=2.29"), Some(7));
+        assert_eq!(calls("usec=16"), None);
+    }
+}

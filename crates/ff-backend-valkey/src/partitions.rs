@@ -1,0 +1,50 @@
+//! Partition counts: written by the first boot in one atomic step, checked by every other.
+
+use ff_core::partition::PartitionConfig;
+use redis::Value;
+
+use crate::client::{Client, slot_of};
+use crate::error::OpenError;
+use crate::keys::Keys;
+use crate::library::CALL_VERSION;
+use crate::reply;
+
+const FIELDS: [&str; 3] = ["num_flow_partitions", "num_budget_partitions", "num_quota_partitions"];
+
+/// The counts of this deployment; `given` ones must be equal to the stored ones.
+pub(crate) async fn agree(
+    client: &Client,
+    keys: &Keys,
+    given: Option<PartitionConfig>,
+) -> Result<PartitionConfig, OpenError> {
+    let wanted = given.unwrap_or_default();
+    wanted.check()?;
+    let key = keys.config();
+    let slot = slot_of(key.as_bytes());
+    let mut call = redis::cmd("FCALL");
+    call.arg("ff_partitions").arg(1).arg(&key).arg(CALL_VERSION);
+    call.arg(wanted.flow).arg(wanted.budget).arg(wanted.quota);
+    let counts = client.send(slot, &call).await.and_then(reply::array);
+    let counts = counts.map_err(|error| OpenError::Server(error.to_string()))?;
+    let stored = parse(&counts)
+        .ok_or_else(|| OpenError::Damaged(format!("{key} does not hold the three counts")))?;
+    stored.check()?;
+    if given.is_some() {
+        let pairs = [
+            (wanted.flow, stored.flow),
+            (wanted.budget, stored.budget),
+            (wanted.quota, stored.quota),
+        ];
+        for (field, (configured, stored)) in FIELDS.into_iter().zip(pairs) {
+            if configured != stored {
+                return Err(OpenError::PartitionMismatch { field, configured, stored });
+            }
+        }
+    }
+    Ok(stored)
+}
+
+fn parse(counts: &[Value]) -> Option<PartitionConfig> {
+    let count = |n: usize| reply::partition(counts.get(n)?).ok();
+    Some(PartitionConfig { flow: count(0)?, budget: count(1)?, quota: count(2)? })
+}

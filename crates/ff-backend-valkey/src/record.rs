@@ -1,0 +1,313 @@
+//! The stored form of an execution: a head that functions read, then a body only for us.
+//!
+//! A claim is made by a function, which knows nothing of the body: it notes in short who took the
+//! execution and when. Whoever reads the record works the lease out with the machine's own rule.
+//! `lua/lib/record.lua` describes the head.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ff_core::content::Content;
+use ff_core::error::EngineError;
+use ff_core::id::{
+    ContentType, ExecutionId, Kind, LaneId, LeaseId, Namespace, WorkerId, WorkerInstanceId,
+};
+use ff_core::machine::{LeaseTerms, lease};
+use ff_core::policy::Policy;
+use ff_core::state::{
+    About, Attempt, AttemptType, Counts, Execution, Failure, LastEnd, LeaseLoss, Next, Phase,
+    Progress,
+};
+use ff_core::tags::Tags;
+use ff_core::time::TimestampMs;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Raised whenever the form of the body changes.
+const VERSION: u8 = 1;
+
+/// Payloads and results up to this size stand in the record: one key less, and one read less.
+const INLINE_BYTES: usize = 256;
+
+/// Bytes of the number of the newest event, with which a record begins.
+pub(crate) const NUMBER_BYTES: usize = 6;
+
+const HEAD_BYTES: usize = 28;
+const TIMED_BYTES: usize = 12;
+const TIMED: u8 = 1;
+const PAYLOAD_BESIDE: u8 = 2;
+
+/// An execution with what its record carries along.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) execution: Arc<Execution>,
+    /// None: it stands in a key of its own.
+    pub(crate) payload: Option<Bytes>,
+    /// The newest result that is small enough, with the index of its attempt.
+    pub(crate) result: Option<(u32, Content)>,
+    /// An attempt that a noted claim has replaced and that is not in the list of attempts yet.
+    pub(crate) unlisted: Option<Attempt>,
+}
+
+/// Where a payload or result of this size belongs.
+pub(crate) fn is_inline(bytes: &[u8]) -> bool {
+    bytes.len() <= INLINE_BYTES
+}
+
+/// Everything but what the head and the key say. Defaults are left out.
+#[derive(Serialize, Deserialize)]
+struct Body<'a> {
+    namespace: Option<Cow<'a, Namespace>>,
+    lane: Cow<'a, LaneId>,
+    kind: Cow<'a, Kind>,
+    content_type: Option<Cow<'a, ContentType>>,
+    creator_identity: Cow<'a, str>,
+    created_at: TimestampMs,
+    execution_deadline_at: Option<TimestampMs>,
+    trace_context: Option<Cow<'a, str>>,
+    policy: Option<Cow<'a, Policy>>,
+    priority: u16,
+    tags: Cow<'a, Tags>,
+    deadline_at: Option<TimestampMs>,
+    lease_epoch: u64,
+    counts: Counts,
+    started_at: Option<TimestampMs>,
+    attempt: Option<Cow<'a, Attempt>>,
+    failure: Option<Cow<'a, Failure>>,
+    progress: Option<Cow<'a, Progress>>,
+    last_end: Option<LastEnd>,
+    last_loss: Option<LeaseLoss>,
+    last_transition_at: TimestampMs,
+    phase: Cow<'a, Phase>,
+    payload: Option<Cow<'a, [u8]>>,
+    result: Option<(u32, Cow<'a, Content>)>,
+}
+
+fn unless_default<T: Default + PartialEq + Clone>(value: &T) -> Option<Cow<'_, T>> {
+    (*value != T::default()).then_some(Cow::Borrowed(value))
+}
+
+fn or_default<T: Default + Clone>(value: Option<Cow<'_, T>>) -> T {
+    value.map(Cow::into_owned).unwrap_or_default()
+}
+
+impl Entry {
+    /// The whole record. With an event the store fills in the first bytes (see [`NUMBER_BYTES`]).
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, EngineError> {
+        let mut record = Vec::with_capacity(256);
+        self.encode_head(&mut record);
+        record.push(VERSION);
+        postcard::to_extend(&self.body(), record)
+            .map_err(|error| EngineError::bug(format!("record does not encode: {error}")))
+    }
+
+    fn encode_head(&self, record: &mut Vec<u8>) {
+        let execution = &*self.execution;
+        let (index, kind) = next_attempt(execution);
+        let timed = time_limits(execution);
+        let mut flags = 0;
+        if timed != (0, 0) {
+            flags |= TIMED;
+        }
+        if self.payload.is_none() {
+            flags |= PAYLOAD_BESIDE;
+        }
+        push_uint(record, execution.last_event, 6);
+        push_uint(record, execution.revision, 6);
+        push_uint(record, execution.event_seq, 4);
+        push_uint(record, execution.lease_epoch, 4);
+        push_uint(record, index.into(), 4);
+        record.extend([kind.code(), flags, 0, 0]);
+        if timed != (0, 0) {
+            push_uint(record, timed.0, 6);
+            push_uint(record, timed.1, 6);
+        }
+    }
+
+    fn body(&self) -> Body<'_> {
+        // Named one by one: a field that is added must be stored.
+        let Execution {
+            id: _,
+            revision: _,
+            event_seq: _,
+            last_event: _,
+            about,
+            priority,
+            tags,
+            deadline_at,
+            lease_epoch,
+            counts,
+            started_at,
+            attempt,
+            failure,
+            progress,
+            last_end,
+            last_loss,
+            last_transition_at,
+            phase,
+        } = &*self.execution;
+        Body {
+            namespace: unless_default(&about.namespace),
+            lane: Cow::Borrowed(&about.lane),
+            kind: Cow::Borrowed(&about.kind),
+            content_type: unless_default(&about.content_type),
+            creator_identity: Cow::Borrowed(&about.creator_identity),
+            created_at: about.created_at,
+            execution_deadline_at: about.execution_deadline_at,
+            trace_context: about.trace_context.as_deref().map(Cow::Borrowed),
+            policy: unless_default(&*about.policy),
+            priority: *priority,
+            tags: Cow::Borrowed(tags),
+            deadline_at: *deadline_at,
+            lease_epoch: *lease_epoch,
+            counts: *counts,
+            started_at: *started_at,
+            attempt: attempt.as_ref().map(Cow::Borrowed),
+            failure: failure.as_ref().map(Cow::Borrowed),
+            progress: progress.as_ref().map(Cow::Borrowed),
+            last_end: last_end.clone(),
+            last_loss: *last_loss,
+            last_transition_at: *last_transition_at,
+            phase: Cow::Borrowed(phase),
+            payload: self.payload.as_deref().map(Cow::Borrowed),
+            result: self.result.as_ref().map(|(index, content)| (*index, Cow::Borrowed(content))),
+        }
+    }
+
+    /// Reads a record, and works out a claim that is noted in it.
+    pub(crate) fn decode(id: ExecutionId, record: &[u8]) -> Result<Self, EngineError> {
+        let broken = |detail: &str| EngineError::corruption(format!("record of {id}: {detail}"));
+        let Some((head, mut rest)) = record.split_at_checked(HEAD_BYTES) else {
+            return Err(broken("it is too short"));
+        };
+        if head[25] & TIMED != 0 {
+            rest = rest.get(TIMED_BYTES..).ok_or_else(|| broken("it is too short"))?;
+        }
+        let noted_bytes = usize::from(u16::from_be_bytes([head[26], head[27]]));
+        let Some((noted, body)) = rest.split_at_checked(noted_bytes) else {
+            return Err(broken("its claim is too short"));
+        };
+        let body = match body.split_first() {
+            Some((&VERSION, body)) => body,
+            other => {
+                let found = other.map(|(version, _)| *version);
+                return Err(broken(&format!("version {found:?}, this build reads {VERSION}")));
+            }
+        };
+        let body: Body<'_> = postcard::from_bytes(body)
+            .map_err(|error| broken(&format!("it does not decode: {error}")))?;
+        let claims = u64::from(!noted.is_empty());
+        let mut entry = Self {
+            payload: body.payload.as_deref().map(Bytes::copy_from_slice),
+            result: body.result.as_ref().map(|(n, content)| (*n, Content::clone(content))),
+            unlisted: None,
+            execution: Arc::new(body.into_execution(id)),
+        };
+        let execution = Arc::make_mut(&mut entry.execution);
+        execution.revision = uint(&head[6..12]) - claims;
+        execution.event_seq = uint(&head[12..16]) - claims;
+        if !noted.is_empty() {
+            let (terms, at) = decode_noted(noted).ok_or_else(|| broken("its claim is broken"))?;
+            let changed = lease(Arc::clone(&entry.execution), &terms, at);
+            entry.unlisted = changed.archived;
+            entry.execution = changed.after.ok_or_else(|| broken("a claim removed it"))?;
+        }
+        Arc::make_mut(&mut entry.execution).last_event = uint(&head[..6]);
+        Ok(entry)
+    }
+
+    /// The six bytes by which a commit finds that nothing has changed.
+    pub(crate) fn revision(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(6);
+        push_uint(&mut bytes, self.execution.revision, 6);
+        bytes
+    }
+}
+
+impl Body<'_> {
+    fn into_execution(self, id: ExecutionId) -> Execution {
+        let policy = match self.policy {
+            Some(policy) => Arc::new(policy.into_owned()),
+            None => Policy::shared_default(),
+        };
+        Execution {
+            id,
+            revision: 0,
+            event_seq: 0,
+            last_event: 0,
+            about: Arc::new(About {
+                namespace: or_default(self.namespace),
+                lane: self.lane.into_owned(),
+                kind: self.kind.into_owned(),
+                content_type: or_default(self.content_type),
+                creator_identity: self.creator_identity.into_owned(),
+                created_at: self.created_at,
+                execution_deadline_at: self.execution_deadline_at,
+                trace_context: self.trace_context.map(Cow::into_owned),
+                policy,
+            }),
+            priority: self.priority,
+            tags: self.tags.into_owned(),
+            deadline_at: self.deadline_at,
+            lease_epoch: self.lease_epoch,
+            counts: self.counts,
+            started_at: self.started_at,
+            attempt: self.attempt.map(Cow::into_owned),
+            failure: self.failure.map(Cow::into_owned),
+            progress: self.progress.map(Cow::into_owned),
+            last_end: self.last_end,
+            last_loss: self.last_loss,
+            last_transition_at: self.last_transition_at,
+            phase: self.phase.into_owned(),
+        }
+    }
+}
+
+/// Index and type of the attempt that the next claim opens or continues.
+fn next_attempt(execution: &Execution) -> (u32, AttemptType) {
+    match (&execution.phase, &execution.attempt) {
+        (Phase::Runnable(runnable), Some(attempt)) if runnable.next == Next::Resume => {
+            (attempt.index, attempt.kind)
+        }
+        (Phase::Runnable(runnable), _) => (execution.counts.attempts, runnable.next.opens()),
+        _ => (0, AttemptType::Initial),
+    }
+}
+
+/// Deadline, and one more than what the next lease has left of its attempt's time; 0 for none.
+fn time_limits(execution: &Execution) -> (u64, u64) {
+    let Phase::Runnable(runnable) = &execution.phase else { return (0, 0) };
+    let deadline = execution.deadline_at.map_or(0, |at| at.0.max(1).unsigned_abs());
+    let used = match (runnable.next, &execution.attempt) {
+        (Next::Resume, Some(attempt)) => attempt.active_ms,
+        _ => 0,
+    };
+    let timeout = execution.policy().timeout.attempt_timeout_ms;
+    (deadline, timeout.map_or(0, |timeout| timeout.saturating_sub(used) + 1))
+}
+
+/// The end of a noted claim, the same for every task of a claim.
+pub(crate) fn encode_who(terms: &LeaseTerms) -> Result<Vec<u8>, EngineError> {
+    postcard::to_stdvec(&(terms.ttl_ms, &terms.worker_id, &terms.worker_instance_id))
+        .map_err(|error| EngineError::bug(format!("claim does not encode: {error}")))
+}
+
+fn decode_noted(noted: &[u8]) -> Option<(LeaseTerms, TimestampMs)> {
+    let (lease_id, rest) = noted.split_at_checked(16)?;
+    let (at, who) = rest.split_at_checked(6)?;
+    let (ttl_ms, worker_id, worker_instance_id): (u64, WorkerId, WorkerInstanceId) =
+        postcard::from_bytes(who).ok()?;
+    let lease_id = LeaseId::new(Uuid::from_slice(lease_id).ok()?);
+    let at = TimestampMs(uint(at).cast_signed());
+    Some((LeaseTerms { lease_id, worker_id, worker_instance_id, ttl_ms }, at))
+}
+
+/// The low bytes of a number, the highest first.
+pub(crate) fn push_uint(bytes: &mut Vec<u8>, number: u64, width: usize) {
+    bytes.extend_from_slice(&number.to_be_bytes()[8 - width..]);
+}
+
+pub(crate) fn uint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}

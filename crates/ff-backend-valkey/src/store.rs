@@ -1,0 +1,245 @@
+//! The store: what its parts share, and the trait.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ff_core::backend::{Backend, Identity, Pending, Upkeep};
+use ff_core::error::EngineError;
+use ff_core::id::ExecutionId;
+use ff_core::machine::Settings;
+use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
+use ff_core::read::{Answer, Followed, Query, Topic};
+use ff_core::state::QueuePlace;
+use ff_core::time::TimestampMs;
+use redis::{Cmd, Value};
+
+use crate::classes::Classes;
+use crate::client::Client;
+use crate::clock::Clock;
+use crate::commit::Item;
+use crate::entries::Entries;
+use crate::error::OpenError;
+use crate::keys::{Keys, class_of};
+use crate::library::{CALL_VERSION, Library};
+use crate::options::{LibraryClock, ValkeyOptions};
+use crate::timers::{self, Timers};
+use crate::view::{Candidate, Views};
+use crate::wake::{self, Waiters};
+use crate::{apply, follow, partitions, query, read, trim};
+
+pub(crate) const LABEL: &str = "valkey";
+
+/// FlowFabric on Valkey. Cheap to clone; all clones share connections and memory.
+#[derive(Clone)]
+pub struct ValkeyStore {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What the parts of a store share.
+pub(crate) struct Shared {
+    pub(crate) client: Client,
+    pub(crate) options: ValkeyOptions,
+    pub(crate) keys: Keys,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: Clock,
+    pub(crate) entries: Entries,
+    pub(crate) classes: Classes,
+    pub(crate) views: Views,
+    pub(crate) waiters: Waiters,
+    pub(crate) timers: Timers,
+    pub(crate) tail: follow::Tail,
+    closing: AtomicBool,
+}
+
+impl ValkeyStore {
+    /// Connects, checks the server, loads the functions, and agrees on the partition counts.
+    pub async fn open(options: ValkeyOptions) -> Result<Self, OpenError> {
+        let library = Arc::new(Library::assemble(options.clock));
+        let client = Client::connect(&options, library).await?;
+        let keys = Keys { prefix: options.prefix.clone() };
+        let counts = partitions::agree(&client, &keys, options.partitions).await?;
+        let settings = Settings { retention: options.retention, ..Settings::new(LABEL, counts) };
+        let clocks = if client.is_cluster() { counts.flow } else { 1 };
+        let shared = Shared {
+            clock: Clock::new(options.clock, clocks),
+            client,
+            keys,
+            settings: Arc::new(settings),
+            entries: Entries::new(),
+            classes: Classes::new(),
+            views: Views::default(),
+            waiters: Waiters::new(),
+            timers: Timers::new(),
+            tail: follow::Tail::new(),
+            closing: AtomicBool::new(false),
+            options,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Moves the clock of a store whose library has a settable one.
+    pub async fn set_clock(&self, now: TimestampMs) -> Result<(), EngineError> {
+        let shared = &self.shared;
+        if shared.options.clock != LibraryClock::Settable {
+            return Err(EngineError::bug("the clock of this store is the server's"));
+        }
+        let moves = (0..shared.settings.partitions.flow).map(|partition| async move {
+            let mut set = redis::cmd("SET");
+            set.arg(shared.keys.clock(partition)).arg(now.0);
+            shared.send(partition, &set).await
+        });
+        for moved in join_all(moves).await {
+            moved?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits for all of them.
+pub(crate) async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    futures_util::future::join_all(futures).await
+}
+
+impl Shared {
+    /// A call of a function; keys and arguments follow.
+    pub(crate) fn function(&self, name: &str) -> Cmd {
+        let mut call = redis::cmd("FCALL");
+        call.arg(name);
+        call
+    }
+
+    /// A call of a function that writes nothing, so that no replica has to be waited for.
+    pub(crate) fn read_function(&self, name: &str) -> Cmd {
+        let mut call = redis::cmd("FCALL_RO");
+        call.arg(name);
+        call
+    }
+
+    /// The arguments with which every function begins.
+    pub(crate) fn begin<'a>(&self, call: &'a mut Cmd) -> &'a mut Cmd {
+        call.arg(CALL_VERSION).arg(&self.keys.prefix)
+    }
+
+    pub(crate) async fn send(&self, partition: u16, call: &Cmd) -> Result<Value, EngineError> {
+        self.client.send(self.keys.slot(partition), call).await
+    }
+
+    /// What follows from an item that was committed.
+    pub(crate) fn committed(self: &Arc<Self>, item: Item, number: u64) {
+        if let Some(due) = item.due {
+            timers::note(self, item.id.partition(), due);
+        }
+        let (id, ready) = (item.id, item.ready.clone());
+        match item.settle(number) {
+            Some(entry) => {
+                if let (Some(queue), Some(place)) = (ready, entry.execution.queue_place()) {
+                    self.became_ready(&queue.into(), id, &place);
+                }
+                self.entries.keep(&Arc::new(entry));
+            }
+            None => self.entries.forget(id),
+        }
+    }
+
+    fn became_ready(self: &Arc<Self>, queue: &Arc<str>, id: ExecutionId, place: &QueuePlace<'_>) {
+        let required = place.class;
+        if !required.is_empty() && self.classes.learn(&class_of(required), required) {
+            wake::interrupt(self, place.namespace.clone());
+        }
+        let candidate = Candidate { score: place.score, id, expired: false };
+        self.views.note_ready(queue, required, candidate);
+        if self.client.is_cluster() {
+            wake::push_token(self, place.namespace, queue, id.partition());
+        }
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    fn check_open(&self) -> Result<(), EngineError> {
+        if self.is_closing() {
+            return Err(EngineError::unavailable("the store is shutting down"));
+        }
+        Ok(())
+    }
+}
+
+impl Backend for ValkeyStore {
+    fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
+        Box::pin(async move {
+            match self.shared.check_open() {
+                Ok(()) => apply::apply(&self.shared, commands).await,
+                Err(error) => commands.iter().map(|_| Err(error.clone())).collect(),
+            }
+        })
+    }
+
+    fn claim(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Vec<Task>, EngineError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            wake::claim_or_wait(&self.shared, claim, wait).await
+        })
+    }
+
+    fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            query.check(&self.shared.settings.partitions)?;
+            query::answer(&self.shared, query).await
+        })
+    }
+
+    fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            match topic {
+                Topic::Events(events) => {
+                    events.check()?;
+                    follow::events(&self.shared, &events, wait).await
+                }
+                Topic::Timers { known } => timers::sooner(&self.shared, known, wait).await,
+            }
+        })
+    }
+}
+
+impl Upkeep for ValkeyStore {
+    fn backend_label(&self) -> &'static str {
+        LABEL
+    }
+
+    fn identity(&self) -> Identity {
+        Identity {
+            backend: LABEL,
+            version: self.shared.client.server_version(),
+            durability: self.shared.options.durability.as_str().to_owned(),
+        }
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    fn ping(&self) -> Pending<'_, Result<(), EngineError>> {
+        Box::pin(self.shared.client.ping())
+    }
+
+    fn server_time_ms(&self) -> Pending<'_, Result<TimestampMs, EngineError>> {
+        Box::pin(async { Ok(read::read_keys(&self.shared, 0, &[]).await?.0) })
+    }
+
+    fn trim(&self, trim: Trim) -> Pending<'_, Result<Trimmed, EngineError>> {
+        Box::pin(async move { trim::trim(&self.shared, &trim).await })
+    }
+
+    fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>> {
+        Box::pin(async move {
+            self.shared.closing.store(true, Ordering::Relaxed);
+            self.shared.waiters.wake_all();
+            self.shared.client.close(grace).await;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,326 @@
+//! What this process knows of queues, and which of their entries a claim should take.
+//!
+//! The store's queues are the truth; a view is a guess at where the best entry stands. It is fed by
+//! looks at all partitions, by the new front that every claim brings back, by wake tokens, and by
+//! what this process itself makes ready. A wrong guess costs a round trip and never a wrong claim:
+//! the function takes what is there, up to a bound.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ff_core::capability::Capabilities;
+use ff_core::error::EngineError;
+use ff_core::id::ExecutionId;
+use ff_core::operation::Claim;
+use ff_core::rota::Rota;
+use redis::Value;
+
+use crate::classes::class_in;
+use crate::everywhere::Missing;
+use crate::reply;
+use crate::store::Shared;
+
+/// A view that is older is looked at anew before a claim: work of a higher priority elsewhere is
+/// passed over no longer than that.
+const FRESH: Duration = Duration::from_millis(50);
+
+/// An entry of a queue. The derived order is the order of the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Candidate {
+    pub(crate) score: i64,
+    pub(crate) id: ExecutionId,
+    /// Its deadline has passed: it is to be ended, and not to be taken.
+    pub(crate) expired: bool,
+}
+
+/// The front of one queue of one partition.
+#[derive(Debug, Clone)]
+pub(crate) struct Queue {
+    pub(crate) partition: u16,
+    pub(crate) name: Arc<str>,
+    required: Capabilities,
+    /// Best first.
+    front: Vec<Candidate>,
+    /// Nothing stands behind the front.
+    complete: bool,
+    /// No entry behind the front has a lower score.
+    floor: i64,
+}
+
+/// What to take from one queue.
+#[derive(Debug, Clone)]
+pub(crate) struct Taking {
+    pub(crate) partition: u16,
+    pub(crate) queue: Arc<str>,
+    /// Place of its lane among those of the claim.
+    pub(crate) lane: usize,
+    /// Nothing behind it is taken; none: whatever the queue has.
+    pub(crate) bound: Option<(i64, ExecutionId)>,
+    /// Places of its entries in the order of the claim.
+    pub(crate) places: Vec<u32>,
+}
+
+/// What a round of a claim does.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) takings: Vec<Taking>,
+    /// Met on the way, and past their deadline.
+    pub(crate) expired: Vec<ExecutionId>,
+}
+
+/// The views of all lanes that this process claims from, by their names.
+#[derive(Debug, Default)]
+pub(crate) struct Views(Mutex<HashMap<String, LaneView>>);
+
+#[derive(Debug, Default)]
+struct LaneView {
+    looked_at: Option<Instant>,
+    queues: Vec<Queue>,
+}
+
+impl Views {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, LaneView>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether all these lanes were looked at a moment ago.
+    pub(crate) fn are_fresh(&self, lanes: &[String]) -> bool {
+        let views = self.lock();
+        lanes.iter().all(|lane| {
+            let looked_at = views.get(lane).and_then(|view| view.looked_at);
+            looked_at.is_some_and(|at| at.elapsed() < FRESH)
+        })
+    }
+
+    /// Takes over what a look found, begun at `begun`.
+    fn replace(&self, lanes: &[String], queues: Vec<(usize, Queue)>, begun: Instant) {
+        let mut views = self.lock();
+        for lane in lanes {
+            let view = views.entry(lane.clone()).or_default();
+            view.looked_at = Some(begun);
+            view.queues.clear();
+        }
+        for (lane, queue) in queues {
+            if let Some(view) = views.get_mut(&lanes[lane]) {
+                view.queues.push(queue);
+            }
+        }
+    }
+
+    /// This process has made an execution ready.
+    pub(crate) fn note_ready(&self, queue: &Arc<str>, required: &Capabilities, at: Candidate) {
+        let Some(lane) = lane_of(queue) else { return };
+        let mut views = self.lock();
+        let Some(view) = views.get_mut(lane) else { return };
+        let known = view.find(at.id.partition(), queue);
+        match known {
+            Some(known) if known.complete || known.front.first().is_some_and(|f| at < *f) => {
+                let place = known.front.partition_point(|candidate| *candidate < at);
+                known.front.insert(place, at);
+            }
+            Some(_) => {}
+            None => view.queues.push(Queue {
+                partition: at.id.partition(),
+                name: Arc::clone(queue),
+                required: required.clone(),
+                front: vec![at],
+                complete: true,
+                floor: at.score,
+            }),
+        }
+    }
+
+    /// A token says that something stands in a queue.
+    pub(crate) fn note_token(&self, queue: &str, partition: u16, required: Capabilities) {
+        let Some(lane) = lane_of(queue) else { return };
+        let mut views = self.lock();
+        let view = views.entry(lane.to_owned()).or_default();
+        if view.find(partition, queue).is_none() {
+            let (front, name) = (Vec::new(), queue.into());
+            let (complete, floor) = (false, i64::MIN);
+            view.queues.push(Queue { partition, name, required, front, complete, floor });
+        }
+    }
+
+    /// What a claim left at the front of a queue.
+    pub(crate) fn note_front(&self, partition: u16, queue: &str, front: Option<Candidate>) {
+        let Some(lane) = lane_of(queue) else { return };
+        let mut views = self.lock();
+        let Some(view) = views.get_mut(lane) else { return };
+        match front {
+            None => view.queues.retain(|q| q.partition != partition || &*q.name != queue),
+            Some(front) => {
+                if let Some(known) = view.find(partition, queue) {
+                    (known.front, known.complete) = (vec![front], false);
+                    known.floor = front.score;
+                }
+            }
+        }
+    }
+
+    /// Chooses up to `wanted` entries in the order of the rota and, inside a lane, of the queues;
+    /// what is chosen is not chosen again before the store has been asked. `first` is the place of
+    /// the first of them in the claim.
+    pub(crate) fn plan(
+        &self,
+        claim: &Claim,
+        lanes: &[String],
+        rota: &mut Rota,
+        (first, wanted): (u32, usize),
+        slack_ms: u32,
+    ) -> Plan {
+        let mut views = self.lock();
+        let mut plan = Plan::default();
+        let last = first.saturating_add(u32::try_from(wanted).unwrap_or(u32::MAX));
+        let mut place = first;
+        while place < last {
+            let Some(lane) = rota.pick() else { break };
+            let view = views.entry(lanes[lane].clone()).or_default();
+            let Some(best) = view.best(&claim.capabilities, slack_ms) else {
+                rota.mark_empty(lane);
+                continue;
+            };
+            // The exact order is not left to a guess: the next round looks again.
+            if slack_ms == 0 && view.queues[best].front.is_empty() {
+                break;
+            }
+            match view.queues[best].take() {
+                Some(candidate) if candidate.expired => plan.expired.push(candidate.id),
+                taken => {
+                    rota.charge(lane);
+                    let taken = taken.map(|candidate| (candidate.score, candidate.id));
+                    plan.note(&view.queues[best], lane, taken, place);
+                    place += 1;
+                }
+            }
+        }
+        for taking in &mut plan.takings {
+            let beside = views[&lanes[taking.lane]].best_beside(taking, &claim.capabilities);
+            taking.bound = beside.map(|beside| taking.bound.map_or(beside, |b| b.max(beside)));
+        }
+        plan
+    }
+}
+
+impl Plan {
+    fn note(&mut self, queue: &Queue, lane: usize, taken: Option<(i64, ExecutionId)>, place: u32) {
+        let same = |t: &&mut Taking| t.partition == queue.partition && t.queue == queue.name;
+        if let Some(taking) = self.takings.iter_mut().find(same) {
+            taking.places.push(place);
+            taking.bound = taking.bound.max(taken);
+            return;
+        }
+        self.takings.push(Taking {
+            partition: queue.partition,
+            queue: Arc::clone(&queue.name),
+            lane,
+            bound: taken,
+            places: vec![place],
+        });
+    }
+}
+
+impl LaneView {
+    fn find(&mut self, partition: u16, name: &str) -> Option<&mut Queue> {
+        self.queues.iter_mut().find(|q| q.partition == partition && &*q.name == name)
+    }
+
+    /// The queue that a worker with these capabilities should look at first.
+    fn best(&self, capabilities: &Capabilities, slack_ms: u32) -> Option<usize> {
+        let covered = self.queues.iter().enumerate();
+        let covered = covered.filter(|(_, queue)| capabilities.covers(&queue.required));
+        covered.filter_map(|(n, queue)| Some((queue.rank(slack_ms)?, n))).min().map(|(_, n)| n)
+    }
+
+    /// The best entry known in the other queues that these capabilities cover.
+    fn best_beside(
+        &self,
+        taking: &Taking,
+        capabilities: &Capabilities,
+    ) -> Option<(i64, ExecutionId)> {
+        let others = self.queues.iter().filter(|queue| {
+            (queue.partition != taking.partition || queue.name != taking.queue)
+                && capabilities.covers(&queue.required)
+        });
+        others.filter_map(|q| q.front.first()).map(|front| (front.score, front.id)).min()
+    }
+}
+
+impl Queue {
+    /// Where it stands among others: by its first known entry, or by what may be behind; none when
+    /// nothing can be there. A guess comes after what is known and hardly younger, since another
+    /// claim of this process may be about to learn better; a lower priority it still precedes.
+    fn rank(&self, slack_ms: u32) -> Option<(i64, Option<ExecutionId>)> {
+        match self.front.first() {
+            Some(first) => Some((first.score, Some(first.id))),
+            None if self.complete => None,
+            None => Some((self.floor.saturating_add(slack_ms.into()), None)),
+        }
+    }
+
+    /// Takes its first entry; none: one that is not known, of a queue that goes on.
+    fn take(&mut self) -> Option<Candidate> {
+        if self.front.is_empty() {
+            return None;
+        }
+        let first = self.front.remove(0);
+        self.floor = first.score;
+        Some(first)
+    }
+}
+
+/// The lane's part of a queue's name.
+fn lane_of(queue: &str) -> Option<&str> {
+    queue.rfind(':').map(|colon| &queue[..=colon])
+}
+
+/// Looks at the queues of a claim's lanes in all partitions, up to `most` entries of each, and
+/// takes it over into the views.
+pub(crate) async fn look(
+    shared: &Arc<Shared>,
+    lanes: &[String],
+    most: usize,
+) -> Result<(), EngineError> {
+    let begun = Instant::now();
+    let replies = shared
+        .everywhere("ff_peek", Missing::LeaveOut, |call, partitions| {
+            call.arg(most).arg(lanes.len()).arg(lanes).arg(partitions);
+        })
+        .await?;
+    let mut queues = Vec::new();
+    for reply in replies {
+        for queue in reply::array(reply)? {
+            queues.extend(read_queue(shared, queue, lanes).await?);
+        }
+    }
+    shared.views.replace(lanes, queues, begun);
+    Ok(())
+}
+
+/// A queue and the place of its lane; none when the store does not know its class.
+async fn read_queue(
+    shared: &Shared,
+    queue: Value,
+    lanes: &[String],
+) -> Result<Option<(usize, Queue)>, EngineError> {
+    let mut items = reply::array(queue)?.into_iter();
+    let partition = reply::partition(&reply::next(&mut items)?)?;
+    let name = reply::text(reply::next(&mut items)?)?;
+    let complete = reply::number(&reply::next(&mut items)?)? == 1;
+    let mut front = Vec::new();
+    while let Some(score) = items.next() {
+        let id = reply::execution_id(partition, reply::next(&mut items)?)?;
+        let expired = reply::number(&reply::next(&mut items)?)? == 1;
+        front.push(Candidate { score: reply::number(&score)?, id, expired });
+    }
+    let lane = lanes.iter().position(|lane| class_in(&name, lane).is_some());
+    let lane = lane.ok_or_else(|| EngineError::bug(format!("{name} is of no lane asked for")))?;
+    let class = class_in(&name, &lanes[lane]).unwrap_or_default();
+    let Some(required) = shared.classes.required(shared, partition, class).await? else {
+        return Ok(None);
+    };
+    let floor = front.last().map_or(i64::MIN, |last| last.score);
+    let queue = Queue { partition, name: name.into(), required, front, complete, floor };
+    Ok(Some((lane, queue)))
+}

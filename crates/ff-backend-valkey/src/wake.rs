@@ -1,0 +1,335 @@
+//! Claims that found nothing and wait.
+//!
+//! One task per namespace waits for all of them on a connection of its own: whatever makes work
+//! pushes a token to the list of its queue, and a blocked process takes one. A token wakes the
+//! longest waiting claim that covers the queue; that one looks, and waits on if others were faster.
+//! A turn of the wait is short, and each ends with a look, so a lost token costs one turn.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ff_core::capability::Capabilities;
+use ff_core::error::EngineError;
+use ff_core::id::Namespace;
+use ff_core::operation::{Claim, Task};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::claim;
+use crate::client::slot_of;
+use crate::keys::{NO_CAPABILITIES, lane_name};
+use crate::reply;
+use crate::store::Shared;
+
+/// How long one turn of the wait lasts.
+const TURN: Duration = Duration::from_secs(1);
+
+/// Pause after the connection failed.
+const REST: Duration = Duration::from_millis(200);
+
+/// All waiting claims of this process.
+#[derive(Debug)]
+pub(crate) struct Waiters {
+    /// Names the inbox of this process.
+    process: String,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiters: BTreeMap<u64, Waiter>,
+    next_ticket: u64,
+    /// Namespaces with a watch, and the queues that it waits for at present.
+    watches: HashMap<Namespace, BTreeSet<String>>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    namespace: Namespace,
+    /// As [`lane_name`] writes them.
+    lanes: Vec<String>,
+    capabilities: Capabilities,
+    signal: Arc<Signal>,
+}
+
+#[derive(Debug, Default)]
+struct Signal {
+    notify: Notify,
+    /// The token that this waiter has been given and has not acted on.
+    token: Mutex<Option<Token>>,
+}
+
+/// Something stands in a queue of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Token {
+    queue: String,
+    partition: u16,
+}
+
+/// A place in line; leaves it when dropped, and hands on a token that came too late.
+struct Place {
+    shared: Arc<Shared>,
+    ticket: u64,
+    namespace: Namespace,
+    signal: Arc<Signal>,
+}
+
+impl Waiters {
+    pub(crate) fn new() -> Self {
+        Self { process: Uuid::now_v7().simple().to_string(), inner: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the longest waiting claim that covers a queue; false when there is none.
+    fn wake(&self, shared: &Shared, namespace: &Namespace, token: &Token) -> bool {
+        let inner = self.lock();
+        let covering = inner.waiters.values().find(|waiter| {
+            waiter.namespace == *namespace
+                && waiter.signal.is_idle()
+                && waiter.queues(shared).contains(&token.queue)
+        });
+        match covering {
+            Some(waiter) => {
+                waiter.signal.give(Some(token.clone()));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Lets waiting claims of a namespace look: one, or all of them.
+    fn wake_to_look(&self, namespace: &Namespace, all: bool) {
+        let inner = self.lock();
+        let waiting = inner.waiters.values().filter(|waiter| waiter.namespace == *namespace);
+        for waiter in waiting.take(if all { usize::MAX } else { 1 }) {
+            waiter.signal.give(None);
+        }
+    }
+
+    /// Lets every waiting claim look, since the store goes away.
+    pub(crate) fn wake_all(&self) {
+        for waiter in self.lock().waiters.values() {
+            waiter.signal.give(None);
+        }
+    }
+
+    /// The queues that a namespace's waiting claims cover; none when nobody waits there.
+    fn queues(&self, shared: &Shared, namespace: &Namespace) -> Option<BTreeSet<String>> {
+        let mut inner = self.lock();
+        let waiting = inner.waiters.values().filter(|waiter| waiter.namespace == *namespace);
+        let queues: BTreeSet<_> = waiting.flat_map(|waiter| waiter.queues(shared)).collect();
+        if queues.is_empty() {
+            inner.watches.remove(namespace);
+            return None;
+        }
+        inner.watches.insert(namespace.clone(), queues.clone());
+        Some(queues)
+    }
+}
+
+impl Signal {
+    fn is_idle(&self) -> bool {
+        self.lock().is_none()
+    }
+
+    fn give(&self, token: Option<Token>) {
+        if let Some(token) = token {
+            *self.lock() = Some(token);
+        }
+        self.notify.notify_one();
+    }
+
+    fn take(&self) -> Option<Token> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Token>> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter {
+    fn queues(&self, shared: &Shared) -> Vec<String> {
+        let mut classes = shared.classes.covered_by(&self.capabilities);
+        classes.push(NO_CAPABILITIES.to_owned());
+        let queues =
+            self.lanes.iter().map(|lane| classes.iter().map(move |c| format!("{lane}{c}")));
+        queues.flatten().collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shared.waiters.lock().waiters.remove(&self.ticket);
+        if let Some(token) = self.signal.take() {
+            hand_on(&self.shared, &self.namespace, &token);
+        }
+    }
+}
+
+/// Claims, and waits for work when there is none.
+pub(crate) async fn claim_or_wait(
+    shared: &Arc<Shared>,
+    request: Claim,
+    wait: Duration,
+) -> Result<Vec<Task>, EngineError> {
+    request.check_wait(wait)?;
+    let tasks = claim::claim(shared, &request).await?;
+    if !tasks.is_empty() || wait.is_zero() {
+        return Ok(tasks);
+    }
+    let deadline = Instant::now() + wait;
+    let place = stand_in_line(shared, &request);
+    loop {
+        // Looked again after standing in line: what came in between has left its token.
+        let woken_by = place.signal.take();
+        if let Some(token) = &woken_by {
+            token.note(shared);
+        }
+        let tasks = claim::claim(shared, &request).await?;
+        if !tasks.is_empty() {
+            // Others in line may have been left without a token for what is still there.
+            if let Some(token) = woken_by.filter(|_| tasks.len() == request.max as usize) {
+                hand_on(shared, &request.namespace, &token);
+            }
+            return Ok(tasks);
+        }
+        let woken = tokio::time::timeout_at(deadline.into(), place.signal.notify.notified()).await;
+        if woken.is_err() || shared.is_closing() {
+            return Ok(Vec::new());
+        }
+    }
+}
+
+fn stand_in_line(shared: &Arc<Shared>, request: &Claim) -> Place {
+    let namespace = request.namespace.clone();
+    let signal = Arc::new(Signal::default());
+    let waiter = Waiter {
+        namespace: namespace.clone(),
+        lanes: request.lanes.iter().map(|share| lane_name(&namespace, &share.lane)).collect(),
+        capabilities: request.capabilities.clone(),
+        signal: Arc::clone(&signal),
+    };
+    let queues = waiter.queues(shared);
+    let mut inner = shared.waiters.lock();
+    let ticket = inner.next_ticket;
+    inner.next_ticket += 1;
+    inner.waiters.insert(ticket, waiter);
+    match inner.watches.get(&namespace) {
+        None => {
+            inner.watches.insert(namespace.clone(), BTreeSet::new());
+            tokio::spawn(watch(Arc::clone(shared), namespace.clone()));
+        }
+        Some(watched) if queues.iter().all(|queue| watched.contains(queue)) => {}
+        Some(_) => interrupt(shared, namespace.clone()),
+    }
+    drop(inner);
+    Place { shared: Arc::clone(shared), ticket, namespace, signal }
+}
+
+/// Lets the watch of a namespace look at its waiters again.
+pub(crate) fn interrupt(shared: &Arc<Shared>, namespace: Namespace) {
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        let inbox = shared.keys.inbox(&namespace, &shared.waiters.process);
+        let mut push = redis::cmd("LPUSH");
+        push.arg(&inbox).arg("1");
+        if let Err(error) = shared.client.send(slot_of(inbox.as_bytes()), &push).await {
+            tracing::debug!(%error, "a watch could not be interrupted; its turn will end");
+        }
+    });
+}
+
+/// Gives a token to another waiting claim, here or elsewhere.
+fn hand_on(shared: &Arc<Shared>, namespace: &Namespace, token: &Token) {
+    if !shared.waiters.wake(shared, namespace, token) {
+        push_token(shared, namespace, &token.queue, token.partition);
+    }
+}
+
+/// Pushes a token without waiting for it; the engine and the end of each turn find what is lost.
+pub(crate) fn push_token(shared: &Arc<Shared>, namespace: &Namespace, queue: &str, partition: u16) {
+    let key = shared.keys.wake(namespace, queue);
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        let slot = slot_of(key.as_bytes());
+        let mut push = redis::cmd("LPUSH");
+        push.arg(&key).arg(partition);
+        let mut trim = redis::cmd("LTRIM");
+        trim.arg(&key).arg(0).arg(TOKENS_MOST - 1);
+        for command in [push, trim] {
+            if let Err(error) = shared.client.send(slot, &command).await {
+                tracing::debug!(%error, "a wake token was lost");
+            }
+        }
+    });
+}
+
+impl Token {
+    /// Lets claims of this process know where to look.
+    fn note(&self, shared: &Shared) {
+        let class = self.queue.rsplit(':').next().unwrap_or_default();
+        if let Some(required) = shared.classes.known(class) {
+            shared.views.note_token(&self.queue, self.partition, required);
+        }
+    }
+}
+
+/// As in `lua/lib/wake.lua`.
+const TOKENS_MOST: usize = 8;
+
+/// Waits for tokens as long as somebody waits for work.
+async fn watch(shared: Arc<Shared>, namespace: Namespace) {
+    let inbox = shared.keys.inbox(&namespace, &shared.waiters.process);
+    let slot = slot_of(inbox.as_bytes());
+    let mut connection = None;
+    while let Some(queues) = shared.waiters.queues(&shared, &namespace) {
+        if shared.is_closing() {
+            break;
+        }
+        if connection.is_none() {
+            connection = shared.client.dedicated(slot).await.ok();
+        }
+        let token = match &mut connection {
+            Some(dedicated) => {
+                let mut pop = redis::cmd("BRPOP");
+                for queue in &queues {
+                    pop.arg(shared.keys.wake(&namespace, queue));
+                }
+                pop.arg(&inbox).arg(TURN.as_secs());
+                dedicated.query(&pop, TURN + shared.options.call_timeout).await
+            }
+            None => Err(EngineError::unavailable("no connection to wait on")),
+        };
+        match token {
+            Ok(redis::Value::Nil) => shared.waiters.wake_to_look(&namespace, false),
+            Ok(popped) => taken(&shared, &namespace, popped),
+            Err(error) => {
+                tracing::debug!(%error, "the wait for work broke off");
+                connection = None;
+                tokio::time::sleep(REST).await;
+                shared.waiters.wake_to_look(&namespace, true);
+            }
+        }
+    }
+    shared.waiters.lock().watches.remove(&namespace);
+}
+
+/// A token was taken: it goes to the claim that has waited longest for its queue.
+fn taken(shared: &Arc<Shared>, namespace: &Namespace, popped: redis::Value) {
+    let read = || {
+        let mut items = reply::array(popped)?.into_iter();
+        let key = reply::text(reply::next(&mut items)?)?;
+        Ok::<_, EngineError>((key, reply::next(&mut items)?))
+    };
+    let Ok((key, partition)) = read() else { return };
+    let family = shared.keys.wake(namespace, "");
+    let queue = key.strip_prefix(&family).filter(|queue| !queue.starts_with("i:"));
+    if let (Some(queue), Ok(partition)) = (queue, reply::partition(&partition)) {
+        hand_on(shared, namespace, &Token { queue: queue.to_owned(), partition });
+    }
+}

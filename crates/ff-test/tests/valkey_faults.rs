@@ -1,0 +1,175 @@
+//! Work goes on through the faults of a server: nothing acknowledged is lost, nothing is done twice
+//! under a valid lease, and everything recovers by itself.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_backend_valkey::{Durability, ValkeyOptions, ValkeyStore};
+use ff_core::backend::{Backend, BackendExt};
+use ff_core::content::Content;
+use ff_core::error::Code;
+use ff_core::id::{ExecutionId, Kind, LaneId};
+use ff_core::operation::Submit;
+use ff_core::read::Describe;
+use ff_test::servers::{Cluster, ClusterOptions, Persistence, Replicated, Server, ServerOptions};
+use ff_test::workload::{Workload, check};
+use uuid::Uuid;
+
+const SMALL: Workload = Workload { submitters: 8, submits_each: 60, workers: 8 };
+
+async fn open(url: &str) -> Arc<dyn Backend> {
+    open_with(url.parse().unwrap()).await
+}
+
+async fn open_with(options: ValkeyOptions) -> Arc<dyn Backend> {
+    Arc::new(ValkeyStore::open(options).await.unwrap())
+}
+
+/// Carries out an act on a server a few times while work goes on, at moments that the work itself
+/// decides.
+async fn repeatedly(times: usize, mut act: impl FnMut()) {
+    let mut pause = tokio::time::interval(Duration::from_millis(60));
+    for _ in 0..times {
+        pause.tick().await;
+        tokio::task::block_in_place(&mut act);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_cut() {
+    let server = Server::start(ServerOptions::default());
+    let backends = [open(&server.url()).await, open(&server.url()).await];
+    let storm = repeatedly(15, || {
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+    });
+    let ledger = SMALL.run(&backends, storm).await;
+    check(&*backends[0], &ledger).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_pauses_and_sleeps() {
+    let server = Server::start(ServerOptions::default());
+    let backends = [open(&server.url()).await];
+    let pauses = repeatedly(4, || {
+        server.command(&["CLIENT", "PAUSE", "150", "WRITE"]).unwrap();
+        server.command(&["DEBUG", "SLEEP", "0.2"]).unwrap();
+        server.pause();
+        server.resume();
+    });
+    let ledger = SMALL.run(&backends, pauses).await;
+    check(&*backends[0], &ledger).await;
+    assert!(ledger.faults().is_empty(), "shorter than any patience: {:?}", ledger.faults());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_that_are_flushed() {
+    let server = Server::start(ServerOptions::default());
+    let backends = [open(&server.url()).await, open(&server.url()).await];
+    let flushes = repeatedly(10, || {
+        server.command(&["FUNCTION", "FLUSH"]).unwrap();
+    });
+    let ledger = SMALL.run(&backends, flushes).await;
+    check(&*backends[0], &ledger).await;
+    assert!(ledger.faults().is_empty(), "they are loaded again: {:?}", ledger.faults());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_server_keeps_what_was_acknowledged_after_the_sync() {
+    let options = ServerOptions { persistence: Persistence::AppendAlways, ..Default::default() };
+    let server = Server::start(options);
+    let options: ValkeyOptions = server.url().parse().unwrap();
+    let backends = [open_with(ValkeyOptions { durability: Durability::Fsync, ..options }).await];
+    let kills = repeatedly(5, || {
+        server.kill();
+        server.restart();
+    });
+    let ledger = SMALL.run(&backends, kills).await;
+    check(&*backends[0], &ledger).await;
+    assert!(!ledger.faults().is_empty(), "nobody noticed that the server was killed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slots_that_move() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    let backends = [open(&cluster.url()).await, open(&cluster.url()).await];
+    let mut partition = 0;
+    let moves = repeatedly(12, || {
+        let slot = cluster.slot_of(&format!("x{{fp:{partition}}}"));
+        let from = cluster.owner_of(slot);
+        cluster.move_slot(slot, from, (from + 1) % 3);
+        partition += 5;
+    });
+    let ledger = SMALL.run(&backends, moves).await;
+    check(&*backends[0], &ledger).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_takes_over_has_what_was_acknowledged() {
+    let pair = Replicated::start(&ServerOptions::default());
+    let options: ValkeyOptions = pair.primary().url().parse().unwrap();
+    let store = ValkeyOptions { durability: Durability::Replica, ..options };
+    let backend = open_with(store).await;
+    let mut acknowledged = Vec::new();
+    for _ in 0..200 {
+        let submit = work(&*backend);
+        let id = submit.execution_id;
+        backend.call(submit).await.unwrap();
+        acknowledged.push(id);
+    }
+    let promoted = tokio::task::block_in_place(|| pair.fail_over());
+    let backend = open(&promoted.url()).await;
+    for id in acknowledged {
+        let record = backend.ask(Describe { execution_id: id }).await.unwrap();
+        assert!(record.is_some(), "{id} was acknowledged and is gone");
+    }
+}
+
+fn work(backend: &dyn Backend) -> Submit {
+    let id = ExecutionId::solo(Uuid::now_v7(), &backend.settings().partitions);
+    Submit::new(id, LaneId::new("faults").unwrap(), Kind::new("fault").unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_refuses_new_work_and_lets_old_work_end() {
+    let server = Server::start(ServerOptions::default());
+    let backend = open(&server.url()).await;
+    let ids: Vec<_> = (0..20).map(|_| work(&*backend)).collect();
+    for submit in &ids {
+        backend.call(submit.clone()).await.unwrap();
+    }
+    let mut claim = ff_test::workload::claim(1);
+    claim.max = 20;
+    let tasks = backend.claim(claim, Duration::ZERO).await.unwrap();
+    assert_eq!(tasks.len(), 20);
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    let submit = Submit { payload: Content::new(vec![1; 1000]), ..work(&*backend) };
+    let refused = backend.call(submit.clone()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable, "{refused}");
+    assert!(refused.to_string().contains("memory"), "{refused}");
+    for task in &tasks {
+        backend.call(ff_test::world::complete(task)).await.unwrap();
+    }
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+    backend.call(submit).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flushed_server_is_a_new_one() {
+    let server = Server::start(ServerOptions::default());
+    let backends = [open(&server.url()).await];
+    let backend = &*backends[0];
+    let old = work(backend);
+    let id = old.execution_id;
+    backend.call(old).await.unwrap();
+    let claim = || ff_test::workload::claim(1);
+    let task = backend.claim(claim(), Duration::ZERO).await.unwrap().pop().unwrap();
+    server.command(&["FLUSHALL"]).unwrap();
+    let gone = backend.call(ff_test::world::complete(&task)).await.unwrap_err();
+    assert_eq!(gone.code(), Code::ExecutionNotFound, "{gone}");
+    assert_eq!(backend.ask(Describe { execution_id: id }).await.unwrap(), None);
+    assert_eq!(backend.claim(claim(), Duration::ZERO).await.unwrap(), []);
+    let ledger = SMALL.run(&backends, std::future::ready(())).await;
+    check(backend, &ledger).await;
+}

@@ -1,8 +1,10 @@
 -- ff_peek: the front of the queues of some lanes, in all partitions of one node.
--- Keys: one of the node, for routing. Arguments: call version; prefix; most entries of a queue;
--- number of lanes; the lanes as `<namespace>/<lane>:`; then the partitions.
--- Reply: for each queue with entries a list: partition, name, 1 when nothing stands behind its front,
--- then for each entry of the front its score, its id, and 1 when its deadline has passed.
+-- Keys: one of the node, for routing. Arguments: call version; prefix; most entries of a queue, 0 to
+-- know only the score of its front; number of lanes; the lanes as `<namespace>/<lane>:`; then the
+-- partitions.
+-- Reply: for each queue with entries a list: partition, name, score of its front or below, 1 when
+-- nothing stands behind the entries that follow; these with score, id, and 1 when the deadline has
+-- passed. A queue of which only the score is asked for may turn out to be empty.
 -- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
 
 -- Whether time has something to do in a partition: only then may an entry be past its deadline.
@@ -19,7 +21,7 @@ end
 
 local function front_of(index, queue, most, now, behind, entry)
   local rows = redis.call('ZRANGE', queue_key(index, queue), 0, most, 'WITHSCORES')
-  entry[3] = #rows / 2 <= most and 1 or 0
+  entry[4] = #rows / 2 <= most and 1 or 0
   for i = 1, #rows, 2 do
     append(entry, rows[i + 1], rows[i])
     append(entry, behind and is_expired(index, rows[i], now) and 1 or 0)
@@ -32,6 +34,27 @@ local function is_of_lane(queue, lane)
   return string.sub(queue, 1, #lane) == lane and not string.find(queue, ':', #lane + 1, true)
 end
 
+-- The queues of one partition that are of these lanes.
+local function peek_partition(prefix, partition, args, lanes, most, reply)
+  local index = index_key(prefix, partition)
+  local ready = redis.call('ZRANGE', index .. ':ready', 0, -1, 'WITHSCORES')
+  local now, behind
+  for r = 1, #ready, 2 do
+    for l = 5, 4 + lanes do
+      if is_of_lane(ready[r], args[l]) then
+        local entry = { partition, ready[r], ready[r + 1], 0 }
+        if most >= 0 and not now then
+          now = clock(prefix, partition)
+          behind = is_behind(index, now)
+        end
+        if most < 0 or front_of(index, ready[r], most, now, behind, entry) then
+          reply[#reply + 1] = entry
+        end
+      end
+    end
+  end
+end
+
 local function peek(keys, args)
   local refused = not_served(args)
   if refused then
@@ -40,24 +63,7 @@ local function peek(keys, args)
   local prefix, most, lanes = args[2], tonumber(args[3]) - 1, tonumber(args[4])
   local reply = {}
   for p = 5 + lanes, #args do
-    local partition = args[p]
-    local index = index_key(prefix, partition)
-    local ready = redis.call('ZRANGE', index .. ':ready', 0, -1)
-    local now, behind
-    for _, queue in ipairs(ready) do
-      for l = 5, 4 + lanes do
-        if is_of_lane(queue, args[l]) then
-          if not now then
-            now = clock(prefix, partition)
-            behind = is_behind(index, now)
-          end
-          local entry = { partition, queue }
-          if front_of(index, queue, most, now, behind, entry) then
-            reply[#reply + 1] = entry
-          end
-        end
-      end
-    end
+    peek_partition(prefix, args[p], args, lanes, most, reply)
   end
   return reply
 end

@@ -1,6 +1,7 @@
 //! Claims: looks over all partitions for the best entries and leases them.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, LeaseId};
@@ -17,9 +18,6 @@ use crate::store::{Shared, join_all};
 use crate::view::{self, Candidate, Plan, Taking};
 use crate::{due, log, reply};
 
-/// Entries of each queue that a look brings; what a claim leaves behind comes with its answer.
-const FRONT: usize = 2;
-
 /// How often a claim looks again after others took what it had seen.
 const ROUNDS_MOST: usize = 100;
 
@@ -29,19 +27,48 @@ const PARALLEL_TASKS: u32 = (limits::CLAIM_REPLY_BYTES / limits::PAYLOAD_BYTES) 
 /// Up to `max` tasks, best first. None: a look made after the call began found nothing.
 pub(crate) async fn claim(shared: &Arc<Shared>, claim: &Claim) -> Result<Vec<Task>, EngineError> {
     claim.check()?;
-    let lanes: Vec<_> =
-        claim.lanes.iter().map(|share| lane_name(&claim.namespace, &share.lane)).collect();
+    run(shared, claim, true).await
+}
+
+/// Up to `max` tasks of those that this process knows of; none says nothing about others.
+pub(crate) async fn claim_known(
+    shared: &Arc<Shared>,
+    claim: &Claim,
+) -> Result<Vec<Task>, EngineError> {
+    if shared.options.fifo_slack_ms == 0 {
+        return Ok(Vec::new());
+    }
+    run(shared, claim, false).await
+}
+
+/// Whether what this process knows of the claim's lanes is fresh enough to go by it.
+pub(crate) fn knows_lanes(shared: &Shared, claim: &Claim) -> bool {
+    shared.views.are_fresh(&lanes_of(claim))
+}
+
+fn lanes_of(claim: &Claim) -> Vec<String> {
+    claim.lanes.iter().map(|share| lane_name(&claim.namespace, &share.lane)).collect()
+}
+
+async fn run(
+    shared: &Arc<Shared>,
+    claim: &Claim,
+    may_look: bool,
+) -> Result<Vec<Task>, EngineError> {
+    let lanes = lanes_of(claim);
     let mut round = Round { shared, claim, places: 0, bytes: 0, full: false, tasks: Vec::new() };
     let strict = shared.options.fifo_slack_ms == 0;
     let mut rota = Rota::new(&claim.lanes, claim.order);
     let max = claim.max as usize;
-    let mut looked = false;
+    let (begun, mut looked) = (Instant::now(), !may_look);
     for _ in 0..ROUNDS_MOST {
         let wanted = max - round.tasks.len();
-        if strict || !(looked || shared.views.are_fresh(&lanes)) {
+        if strict {
             // The exact order needs as many entries of each queue as are wanted.
-            let most = if strict { wanted.min(ITEMS_MOST) } else { FRONT };
-            view::look(shared, &lanes, most).await?;
+            view::look(shared, &lanes, wanted.min(ITEMS_MOST)).await?;
+            looked = true;
+        } else if may_look && !shared.views.are_fresh(&lanes) {
+            view::look_since(shared, &lanes, begun).await?;
             looked = true;
         }
         let places = (round.places, wanted);
@@ -51,14 +78,13 @@ pub(crate) async fn claim(shared: &Arc<Shared>, claim: &Claim) -> Result<Vec<Tas
             if looked {
                 break;
             }
-            rota.reopen();
-            view::look(shared, &lanes, FRONT).await?;
+            view::look_since(shared, &lanes, begun).await?;
             looked = true;
-            continue;
-        }
-        round.carry_out(plan).await?;
-        if round.full || round.tasks.len() >= max {
-            break;
+        } else {
+            round.carry_out(plan).await?;
+            if round.full || round.tasks.len() >= max {
+                break;
+            }
         }
         if !strict {
             rota.reopen();

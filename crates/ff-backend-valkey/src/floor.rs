@@ -36,12 +36,6 @@ pub struct FloorReport {
     pub groups: Vec<Duration>,
 }
 
-impl FloorReport {
-    pub fn lifecycles_per_s(&self) -> f64 {
-        self.lifecycles as f64 / self.elapsed.as_secs_f64()
-    }
-}
-
 const CODE: &str = include_str!("../lua/bench_floor.lua");
 
 /// The sorted sets that an id goes through, one a step.
@@ -121,9 +115,8 @@ impl Ground {
     async fn load(&self) -> Result<(), EngineError> {
         let body = CODE.replace("@FUNCTION@", &self.function);
         let mut load = redis::cmd("FUNCTION");
-        load.arg("LOAD")
-            .arg("REPLACE")
-            .arg(format!("#!lua name={}\n{body}", library(&self.shared)));
+        load.arg("LOAD").arg("REPLACE");
+        load.arg(format!("#!lua name={}\n{body}", library(&self.shared)));
         for primary in self.shared.client.primaries() {
             self.shared.client.send_to(&primary, &load).await?;
         }

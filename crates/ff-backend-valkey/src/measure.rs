@@ -17,9 +17,9 @@ const SCAN_COUNT: usize = 1000;
 const SCAN_EDGE: &str = "0";
 
 /// Commands that only clients send. What functions do counts among the others.
-const OF_CLIENTS: [&str; 5] = ["fcall", "fcall_ro", "brpop", "xread", "wait"];
+const OF_CLIENTS: [&str; 6] = ["fcall", "fcall_ro", "brpop", "ltrim", "xread", "wait"];
 /// In a cluster no function pushes wake tokens, clients do.
-const OF_CLIENTS_IN_A_CLUSTER: [&str; 2] = ["lpush", "ltrim"];
+const OF_CLIENTS_IN_A_CLUSTER: [&str; 1] = ["lpush"];
 
 impl ValkeyStore {
     /// Commands that work and waiting for it have sent to the servers so far. The servers count,

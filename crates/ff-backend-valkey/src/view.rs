@@ -46,6 +46,8 @@ pub(crate) struct Queue {
     complete: bool,
     /// No entry behind the front has a lower score.
     floor: i64,
+    /// Entries behind the front that claims under way may get.
+    promised: u32,
 }
 
 /// What to take from one queue.
@@ -71,7 +73,11 @@ pub(crate) struct Plan {
 
 /// The views of all lanes that this process claims from, by their names.
 #[derive(Debug, Default)]
-pub(crate) struct Views(Mutex<HashMap<String, LaneView>>);
+pub(crate) struct Views {
+    lanes: Mutex<HashMap<String, LaneView>>,
+    /// Claims that want to look wait for each other: one look serves all.
+    turn: tokio::sync::Mutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct LaneView {
@@ -81,15 +87,20 @@ struct LaneView {
 
 impl Views {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, LaneView>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether all these lanes were looked at a moment ago.
     pub(crate) fn are_fresh(&self, lanes: &[String]) -> bool {
+        Instant::now().checked_sub(FRESH).is_none_or(|since| self.are_newer(lanes, since))
+    }
+
+    /// Whether the last look at each of these lanes began at `since` or later.
+    fn are_newer(&self, lanes: &[String], since: Instant) -> bool {
         let views = self.lock();
         lanes.iter().all(|lane| {
             let looked_at = views.get(lane).and_then(|view| view.looked_at);
-            looked_at.is_some_and(|at| at.elapsed() < FRESH)
+            looked_at.is_some_and(|at| at >= since)
         })
     }
 
@@ -127,6 +138,7 @@ impl Views {
                 front: vec![at],
                 complete: true,
                 floor: at.score,
+                promised: 0,
             }),
         }
     }
@@ -138,8 +150,9 @@ impl Views {
         let view = views.entry(lane.to_owned()).or_default();
         if view.find(partition, queue).is_none() {
             let (front, name) = (Vec::new(), queue.into());
-            let (complete, floor) = (false, i64::MIN);
-            view.queues.push(Queue { partition, name, required, front, complete, floor });
+            let (complete, floor, promised) = (false, i64::MIN, 0);
+            let queue = Queue { partition, name, required, front, complete, floor, promised };
+            view.queues.push(queue);
         }
     }
 
@@ -153,7 +166,7 @@ impl Views {
             Some(front) => {
                 if let Some(known) = view.find(partition, queue) {
                     (known.front, known.complete) = (vec![front], false);
-                    known.floor = front.score;
+                    (known.floor, known.promised) = (front.score, 0);
                 }
             }
         }
@@ -249,19 +262,23 @@ impl LaneView {
 
 impl Queue {
     /// Where it stands among others: by its first known entry, or by what may be behind; none when
-    /// nothing can be there. A guess comes after what is known and hardly younger, since another
-    /// claim of this process may be about to learn better; a lower priority it still precedes.
+    /// nothing can be there. What other claims of this process are about to take ages it by the
+    /// slack each, so that they spread over queues; a lower priority it still precedes.
     fn rank(&self, slack_ms: u32) -> Option<(i64, Option<ExecutionId>)> {
         match self.front.first() {
             Some(first) => Some((first.score, Some(first.id))),
             None if self.complete => None,
-            None => Some((self.floor.saturating_add(slack_ms.into()), None)),
+            None => {
+                let aged = i64::from(self.promised) * i64::from(slack_ms);
+                Some((self.floor.saturating_add(aged), None))
+            }
         }
     }
 
     /// Takes its first entry; none: one that is not known, of a queue that goes on.
     fn take(&mut self) -> Option<Candidate> {
         if self.front.is_empty() {
+            self.promised += 1;
             return None;
         }
         let first = self.front.remove(0);
@@ -275,8 +292,21 @@ fn lane_of(queue: &str) -> Option<&str> {
     queue.rfind(':').map(|colon| &queue[..=colon])
 }
 
-/// Looks at the queues of a claim's lanes in all partitions, up to `most` entries of each, and
-/// takes it over into the views.
+/// Sees to it that these lanes have been looked at since `since`, by this caller or by another.
+pub(crate) async fn look_since(
+    shared: &Arc<Shared>,
+    lanes: &[String],
+    since: Instant,
+) -> Result<(), EngineError> {
+    let _turn = shared.views.turn.lock().await;
+    if shared.views.are_newer(lanes, since) {
+        return Ok(());
+    }
+    look(shared, lanes, 0).await
+}
+
+/// Looks at the queues of some lanes in all partitions, at up to `most` entries of each (0: only at
+/// the score of the first), and takes it over into the views.
 pub(crate) async fn look(
     shared: &Arc<Shared>,
     lanes: &[String],
@@ -307,8 +337,9 @@ async fn read_queue(
     let mut items = reply::array(queue)?.into_iter();
     let partition = reply::partition(&reply::next(&mut items)?)?;
     let name = reply::text(reply::next(&mut items)?)?;
+    let score = reply::number(&reply::next(&mut items)?)?;
     let complete = reply::number(&reply::next(&mut items)?)? == 1;
-    let mut front = Vec::new();
+    let mut front: Vec<Candidate> = Vec::new();
     while let Some(score) = items.next() {
         let id = reply::execution_id(partition, reply::next(&mut items)?)?;
         let expired = reply::number(&reply::next(&mut items)?)? == 1;
@@ -320,7 +351,7 @@ async fn read_queue(
     let Some(required) = shared.classes.required(shared, partition, class).await? else {
         return Ok(None);
     };
-    let floor = front.last().map_or(i64::MIN, |last| last.score);
-    let queue = Queue { partition, name: name.into(), required, front, complete, floor };
-    Ok(Some((lane, queue)))
+    let floor = front.last().map_or(score, |last| last.score);
+    let (name, promised) = (name.into(), 0);
+    Ok(Some((lane, Queue { partition, name, required, front, complete, floor, promised })))
 }

@@ -25,6 +25,9 @@ use crate::store::Shared;
 /// How long one turn of the wait lasts.
 const TURN: Duration = Duration::from_secs(1);
 
+/// How long a watch stays when nobody waits any more: busy workers come back.
+const LINGER: Duration = Duration::from_secs(30);
+
 /// Pause after the connection failed.
 const REST: Duration = Duration::from_millis(200);
 
@@ -40,8 +43,16 @@ pub(crate) struct Waiters {
 struct Inner {
     waiters: BTreeMap<u64, Waiter>,
     next_ticket: u64,
-    /// Namespaces with a watch, and the queues that it waits for at present.
-    watches: HashMap<Namespace, BTreeSet<String>>,
+    watches: HashMap<Namespace, Watch>,
+}
+
+/// The task that waits for a namespace.
+#[derive(Debug, Default)]
+struct Watch {
+    /// Queues that it waits for at present.
+    queues: BTreeSet<String>,
+    /// Somebody waits again.
+    arrival: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -117,17 +128,23 @@ impl Waiters {
         }
     }
 
-    /// The queues that a namespace's waiting claims cover; none when nobody waits there.
-    fn queues(&self, shared: &Shared, namespace: &Namespace) -> Option<BTreeSet<String>> {
+    /// The queues that a namespace's waiting claims cover; its watch waits for them from now on.
+    fn queues(&self, shared: &Shared, namespace: &Namespace) -> BTreeSet<String> {
         let mut inner = self.lock();
         let waiting = inner.waiters.values().filter(|waiter| waiter.namespace == *namespace);
         let queues: BTreeSet<_> = waiting.flat_map(|waiter| waiter.queues(shared)).collect();
-        if queues.is_empty() {
+        inner.watches.entry(namespace.clone()).or_default().queues.clone_from(&queues);
+        queues
+    }
+
+    /// Ends a watch, unless somebody came at the last moment.
+    fn end_watch(&self, namespace: &Namespace) -> bool {
+        let mut inner = self.lock();
+        let idle = !inner.waiters.values().any(|waiter| waiter.namespace == *namespace);
+        if idle {
             inner.watches.remove(namespace);
-            return None;
         }
-        inner.watches.insert(namespace.clone(), queues.clone());
-        Some(queues)
+        idle
     }
 }
 
@@ -178,30 +195,51 @@ pub(crate) async fn claim_or_wait(
     wait: Duration,
 ) -> Result<Vec<Task>, EngineError> {
     request.check_wait(wait)?;
-    let tasks = claim::claim(shared, &request).await?;
-    if !tasks.is_empty() || wait.is_zero() {
-        return Ok(tasks);
+    if wait.is_zero() {
+        return claim::claim(shared, &request).await;
+    }
+    if claim::knows_lanes(shared, &request) {
+        let tasks = claim::claim_known(shared, &request).await?;
+        if !tasks.is_empty() {
+            return Ok(tasks);
+        }
     }
     let deadline = Instant::now() + wait;
+    // In line before the look: what comes afterwards leaves a token.
     let place = stand_in_line(shared, &request);
+    let mut token = None;
     loop {
-        // Looked again after standing in line: what came in between has left its token.
-        let woken_by = place.signal.take();
-        if let Some(token) = &woken_by {
-            token.note(shared);
-        }
-        let tasks = claim::claim(shared, &request).await?;
+        let tasks = place.try_claim(&request, token.take()).await?;
         if !tasks.is_empty() {
-            // Others in line may have been left without a token for what is still there.
-            if let Some(token) = woken_by.filter(|_| tasks.len() == request.max as usize) {
-                hand_on(shared, &request.namespace, &token);
-            }
             return Ok(tasks);
         }
         let woken = tokio::time::timeout_at(deadline.into(), place.signal.notify.notified()).await;
         if woken.is_err() || shared.is_closing() {
             return Ok(Vec::new());
         }
+        token = place.signal.take();
+    }
+}
+
+impl Place {
+    /// Claims where a token points to, and else wherever there is something.
+    async fn try_claim(
+        &self,
+        request: &Claim,
+        token: Option<Token>,
+    ) -> Result<Vec<Task>, EngineError> {
+        let shared = &self.shared;
+        let Some(token) = token else { return claim::claim(shared, request).await };
+        token.note(shared);
+        let mut tasks = claim::claim_known(shared, request).await?;
+        if tasks.is_empty() {
+            tasks = claim::claim(shared, request).await?;
+        }
+        // Others in line may have been left without a token for what is still there.
+        if !tasks.is_empty() && tasks.len() == request.max as usize {
+            hand_on(shared, &self.namespace, &token);
+        }
+        Ok(tasks)
     }
 }
 
@@ -221,10 +259,13 @@ fn stand_in_line(shared: &Arc<Shared>, request: &Claim) -> Place {
     inner.waiters.insert(ticket, waiter);
     match inner.watches.get(&namespace) {
         None => {
-            inner.watches.insert(namespace.clone(), BTreeSet::new());
-            tokio::spawn(watch(Arc::clone(shared), namespace.clone()));
+            let watch = Watch::default();
+            let arrival = Arc::clone(&watch.arrival);
+            inner.watches.insert(namespace.clone(), watch);
+            tokio::spawn(wait_for_tokens(Arc::clone(shared), namespace.clone(), arrival));
         }
-        Some(watched) if queues.iter().all(|queue| watched.contains(queue)) => {}
+        Some(watch) if watch.queues.is_empty() => watch.arrival.notify_one(),
+        Some(watch) if queues.iter().all(|queue| watch.queues.contains(queue)) => {}
         Some(_) => interrupt(shared, namespace.clone()),
     }
     drop(inner);
@@ -282,14 +323,19 @@ impl Token {
 /// As in `lua/lib/wake.lua`.
 const TOKENS_MOST: usize = 8;
 
-/// Waits for tokens as long as somebody waits for work.
-async fn watch(shared: Arc<Shared>, namespace: Namespace) {
+/// Waits for tokens while somebody waits for work, and for somebody a while longer.
+async fn wait_for_tokens(shared: Arc<Shared>, namespace: Namespace, arrival: Arc<Notify>) {
     let inbox = shared.keys.inbox(&namespace, &shared.waiters.process);
     let slot = slot_of(inbox.as_bytes());
     let mut connection = None;
-    while let Some(queues) = shared.waiters.queues(&shared, &namespace) {
-        if shared.is_closing() {
-            break;
+    while !shared.is_closing() {
+        let queues = shared.waiters.queues(&shared, &namespace);
+        if queues.is_empty() {
+            let arrived = tokio::time::timeout(LINGER, arrival.notified()).await;
+            if arrived.is_err() && shared.waiters.end_watch(&namespace) {
+                return;
+            }
+            continue;
         }
         if connection.is_none() {
             connection = shared.client.dedicated(slot).await.ok();

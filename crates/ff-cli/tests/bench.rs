@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use ff_test::servers::{Server, ServerOptions, wait_until};
+use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions, wait_until};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -169,6 +169,22 @@ fn floor_leaves_the_store_alone() {
         is_positive(&report, &["throughput_per_s", "floor_per_s", "p50_ms"]);
         assert_eq!(report["invariants_ok"], Value::Null);
         assert_eq!(report["parameters"]["batch"], 9);
+    }
+}
+
+#[test]
+fn a_cluster_is_measured_like_a_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(&ClusterOptions::default());
+    for arguments in [
+        &["lifecycle", "--tasks", "100", "--batch", "10"][..],
+        &["memory", "--tasks", "1000"][..],
+        &["backlog", "--queued", "100", "--samples", "10"][..],
+    ] {
+        let report = report(arguments, &cluster.url(), directory.path());
+        is_positive(&report, &["commands_per_execution"]);
+        assert_eq!(report["invariants_ok"], true);
+        cluster.nodes().iter().for_each(nothing_is_left);
     }
 }
 

@@ -37,53 +37,62 @@ local function within(score, raw, bound_score, bound_raw, slack)
   return c <= z
 end
 
--- The record with the claim noted, and its event.
-local function noted(record, raw, lease_id, now, terms)
-  local last, revision, seq, epoch, attempt, kind, flags = struct.unpack(HEAD, record)
-  local body_at, timed = HEAD_BYTES + 1, ''
-  local deadline, left = 0, 0
-  if has_flag(flags, TIMED) then
-    timed = string.sub(record, body_at, body_at + 11)
-    deadline, left = struct.unpack('>I6I6', timed) -- one more than is left; 0 for no limit
-    body_at = body_at + 12
-    if deadline > 0 and deadline <= now then
-      return nil
-    end
+-- What a claim finds of one record: nil when its deadline has passed; else what its timer becomes
+-- (nil: it stays), and whether the payload stands beside it.
+local function look_at(record, now)
+  local flags = string.byte(record, FLAGS_AT)
+  if flags == 0 then
+    return true
   end
-  local claim = lease_id .. struct.pack('>I6', now) .. terms.who
-  local event = CLAIMED .. raw .. struct.pack('>I6I4I6I4I4', now, seq + 1, last, attempt, epoch + 1)
-    .. terms.event_tail .. string.char(kind)
-  return {
-    head = struct.pack('>I6I4I4I4BBI2', revision + 1, seq + 1, epoch + 1, attempt, kind, flags, #claim) .. timed .. claim,
-    body = string.sub(record, body_at),
-    event = event,
-    timer = left > 0 and math.min(deadline > 0 and deadline or math.huge, now + left - 1) or nil,
-    beside = has_flag(flags, PAYLOAD_BESIDE),
-  }
+  if not has_flag(flags, TIMED) then
+    return true, nil, true
+  end
+  local deadline, left = struct.unpack('>I6I6', record, HEAD_BYTES + 1)
+  if deadline > 0 and deadline <= now then
+    return nil
+  end
+  local timer
+  if left > 0 then -- one more than is left; 0 for no limit
+    timer = math.min(deadline > 0 and deadline or math.huge, now + left - 1)
+  end
+  return true, timer, has_flag(flags, PAYLOAD_BESIDE)
 end
 
--- Takes what may be taken of one queue. Writes records at once, and gathers the rest.
-local function take(prefix, partition, rows, bound, lease_ids, now, terms, taken)
-  local met, wanted = {}, #lease_ids / 16
+-- The record with the claim noted and its event's number, and the event.
+local function noted(record, raw, lease_id, number, now, terms)
+  local last, revision, seq, epoch, attempt, kind, flags = struct.unpack(HEAD, record)
+  local body_at, timed = HEAD_BYTES + 1, ''
+  if has_flag(flags, TIMED) then
+    timed = string.sub(record, body_at, body_at + 11)
+    body_at = body_at + 12
+  end
+  local event = CLAIMED .. raw .. struct.pack('>I6I4I6I4I4', now, seq + 1, last, attempt, epoch + 1)
+    .. terms.event_tail .. string.char(kind)
+  record = struct.pack(HEAD, number, revision + 1, seq + 1, epoch + 1, attempt, kind, flags,
+    22 + #terms.who) .. timed .. lease_id .. struct.pack('>I6', now) .. terms.who .. string.sub(record, body_at)
+  return record, event
+end
+
+-- Reads what may be taken of one queue into `taken`: keys, records, ids, payloads. Writes nothing.
+local function choose(prefix, partition, rows, bound_score, bound_raw, wanted, now, terms, taken, reply)
   local row = 1
   while rows[row] and taken.count < wanted and not terms.full do
-    local raw, score = rows[row], tonumber(rows[row + 1])
-    if not within(score, raw, bound.score, bound.raw, terms.slack) then
+    local raw = rows[row]
+    if not within(tonumber(rows[row + 1]), raw, bound_score, bound_raw, terms.slack) then
       break
     end
-    local execution = execution_key(prefix, partition, uuid_text(raw))
-    local record = redis.call('GET', execution .. ':core')
+    local core = execution_key(prefix, partition, uuid_text(raw)) .. ':core'
+    local record = redis.call('GET', core)
     if not record then
-      append(met, raw, 'missing')
+      append(reply, raw, 'missing')
       append(taken.gone, raw)
     else
-      local lease_id = string.sub(lease_ids, taken.count * 16 + 1, taken.count * 16 + 16)
-      local claim = noted(record, raw, lease_id, now, terms)
-      if not claim then
-        append(met, raw, 'expired')
+      local claimable, timer, beside = look_at(record, now)
+      if not claimable then
+        append(reply, raw, 'expired')
         taken.left = taken.left or row
       else
-        local payload = claim.beside and redis.call('GET', execution .. ':payload') or ''
+        local payload = beside and redis.call('GET', string.sub(core, 1, -5) .. 'payload') or ''
         if terms.bytes_left < #payload and terms.any then
           terms.full = true
           break
@@ -91,67 +100,72 @@ local function take(prefix, partition, rows, bound, lease_ids, now, terms, taken
         terms.any = true
         terms.bytes_left = terms.bytes_left - #payload
         taken.count = taken.count + 1
-        append(taken.claims, execution, claim)
+        append(taken.found, core, record)
+        append(taken.claimed, raw)
         append(taken.gone, raw)
-        append(taken.leases, string.format('%.0f', now + terms.ttl), raw)
-        if claim.timer then
-          append(taken.timers, string.format('%.0f', claim.timer), raw)
+        if timer then
+          append(taken.timers, string.format('%.0f', timer), raw)
         end
-        append(met, raw, claim)
-        append(met, payload)
+        append(reply, raw, #taken.found)
+        append(reply, payload)
       end
     end
     row = row + 2
   end
   -- What was passed over stands before what was not looked at.
-  local front = taken.left or row
-  return met, rows[front], rows[front + 1], taken.left and 1 or 0
+  return taken.left or row
 end
 
 -- Gives events their numbers and writes all that was taken of one queue.
-local function write(prefix, partition, index, taken)
-  if #taken.claims == 0 then
-    return
-  end
+local function lease(prefix, partition, index, lease_ids, now, terms, taken)
   local number = take_numbers(prefix, partition, taken.count)
-  local first, events = number, {}
-  for i = 1, #taken.claims, 2 do
-    local execution, claim = taken.claims[i], taken.claims[i + 1]
-    claim.record = struct.pack('>I6', number) .. claim.head .. claim.body
-    redis.call('SET', execution .. ':core', claim.record)
-    append(events, framed(claim.event))
-    number = number + 1
+  local events, leases, expiry = {}, {}, string.format('%.0f', now + terms.ttl)
+  local found, raw = taken.found, taken.claimed
+  for i = 1, taken.count do
+    local lease_id = string.sub(lease_ids, i * 16 - 15, i * 16)
+    local record, event = noted(found[2 * i], raw[i], lease_id, number + i - 1, now, terms)
+    redis.call('SET', found[2 * i - 1], record)
+    found[2 * i] = record
+    events[i] = framed(event)
+    append(leases, expiry, raw[i])
   end
-  append_events(prefix, partition, first, events)
-  redis.call('ZADD', index .. ':leases', unpack(taken.leases))
+  append_events(prefix, partition, number, table.concat(events))
+  redis.call('ZADD', index .. ':leases', unpack(leases))
   if #taken.timers > 0 then
     redis.call('ZADD', index .. ':timers', unpack(taken.timers))
   end
 end
 
-local function claim_queue(prefix, partition, queue, bound, lease_ids, now, terms)
+local function claim_queue(prefix, partition, queue, bound_score, bound_raw, lease_ids, now, terms)
   local index = index_key(prefix, partition)
   local key = queue_key(index, queue)
+  local wanted = #lease_ids / 16
   -- One more than can be taken: the new front.
-  local rows = redis.call('ZRANGE', key, 0, #lease_ids / 16, 'WITHSCORES')
+  local rows = redis.call('ZRANGE', key, 0, wanted, 'WITHSCORES')
   if terms.in_cluster then
     redis.call('EXISTS', index .. ':timers')
   end
-  local taken = { count = 0, claims = {}, gone = {}, leases = {}, timers = {} }
-  local met, front, front_score, front_expired = take(prefix, partition, rows, bound, lease_ids, now, terms, taken)
-  write(prefix, partition, index, taken)
+  local taken = { count = 0, found = {}, claimed = {}, gone = {}, timers = {} }
+  local reply = { 0, '', '', 0 }
+  local front = choose(prefix, partition, rows, bound_score, bound_raw, wanted, now, terms, taken, reply)
+  if taken.count > 0 then
+    lease(prefix, partition, index, lease_ids, now, terms, taken)
+  end
   if #taken.gone > 0 then
     redis.call('ZREM', key, unpack(taken.gone))
   end
-  if front then
-    redis.call('ZADD', index .. ':ready', front_score, queue)
+  if rows[front] then
+    redis.call('ZADD', index .. ':ready', rows[front + 1], queue)
+    reply[2], reply[3], reply[4] = rows[front + 1], rows[front], taken.left and 1 or 0
   else
     redis.call('ZREM', index .. ':ready', queue)
   end
-  local reply = { terms.full and 1 or 0, front_score or '', front or '', front_expired }
-  for i = 1, #met do
-    local value = met[i]
-    reply[i + 4] = type(value) == 'table' and value.record or value
+  reply[1] = terms.full and 1 or 0
+  -- Records took their place in the reply by number, since they were not written yet.
+  for i = 5, #reply do
+    if type(reply[i]) == 'number' then
+      reply[i] = taken.found[reply[i]]
+    end
   end
   return reply
 end
@@ -171,8 +185,8 @@ local function claim(keys, args)
   local reply = { now }
   for i = 1, count do
     local at = 10 + (i - 1) * 5
-    local bound = { score = tonumber(args[at + 2]), raw = args[at + 3] }
-    reply[i + 1] = claim_queue(prefix, args[at], args[at + 1], bound, args[at + 4], now, terms)
+    reply[i + 1] = claim_queue(prefix, args[at], args[at + 1], tonumber(args[at + 2]), args[at + 3],
+      args[at + 4], now, terms)
   end
   return reply
 end

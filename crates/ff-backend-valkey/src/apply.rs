@@ -281,7 +281,7 @@ impl Job {
                 None => Turn::Read(Vec::new()),
             });
         }
-        let mut items = commit::items(&step.changes, known, now, self.until(now))?;
+        let mut items = commit::items(shared, &step.changes, known, now, self.until(now))?;
         match (items.pop(), items.is_empty()) {
             (Some(item), true) => Ok(Turn::Commit(Box::new((step, item)))),
             _ => Err(EngineError::bug("a command changed more than one execution")),

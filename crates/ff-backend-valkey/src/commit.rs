@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use ff_core::content::Content;
 use ff_core::error::EngineError;
 use ff_core::id::ExecutionId;
 use ff_core::machine::{Changed, Changes, DedupKey, DedupRecord};
-use ff_core::state::{Execution, QueuePlace};
+use ff_core::state::{Due, Execution, QueuePlace};
 use ff_core::time::TimestampMs;
 use redis::Value;
 
-use crate::keys::{Keys, class_of, dedup_name, queue_name};
+use crate::keys::{Keys, class_of, queue_name};
 use crate::read::{Known, encode_dedup};
 use crate::record::{Entry, NUMBER_BYTES, is_inline, push_uint};
 use crate::reply;
@@ -37,7 +38,16 @@ pub(crate) struct Item {
     /// When time will change it next, if that is new.
     pub(crate) due: Option<TimestampMs>,
     arguments: Vec<Bytes>,
-    index_changes: Vec<(u8, Bytes, Bytes)>,
+    changes: Vec<Change>,
+}
+
+/// A change of an index: a letter (see `lua/commit.lua`), a key and two arguments.
+#[derive(Debug)]
+struct Change {
+    letter: u8,
+    key: String,
+    a: Bytes,
+    b: Bytes,
 }
 
 /// What became of an item.
@@ -51,52 +61,72 @@ pub(crate) enum Committed {
     TimeOff,
 }
 
-/// The items of a step that was decided at `now`. `until` is the instant from which on it must not happen any more.
+/// The items of a step that was decided at `now`. `until` is the instant from which on it must not
+/// happen any more.
 pub(crate) fn items(
+    shared: &Shared,
     changes: &Changes,
     known: &Known,
     now: TimestampMs,
     until: Option<TimestampMs>,
 ) -> Result<Vec<Item>, EngineError> {
-    let dedup = changes.dedup.as_ref();
-    let items = changes.executions.iter();
-    items.map(|changed| Item::new(changed, known, dedup, (now, until))).collect()
+    let item = |changed: &Changed| {
+        let mut draft = Draft::new(shared, changed.id);
+        draft.finish(changed, known, changes.dedup.as_ref(), (now, until))
+    };
+    changes.executions.iter().map(item).collect()
 }
 
-impl Item {
-    fn new(
+/// An item in the making.
+struct Draft<'a> {
+    keys: &'a Keys,
+    id: ExecutionId,
+    /// Whether the function wakes who waits: in a cluster the caller does.
+    wakes: bool,
+    ready: Option<String>,
+    due: Option<TimestampMs>,
+    changes: Vec<Change>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(shared: &'a Shared, id: ExecutionId) -> Self {
+        Self {
+            keys: &shared.keys,
+            id,
+            wakes: !shared.client.is_cluster(),
+            ready: None,
+            due: None,
+            changes: Vec::with_capacity(4),
+        }
+    }
+
+    fn finish(
+        &mut self,
         changed: &Changed,
         known: &Known,
         dedup: Option<&(DedupKey, DedupRecord)>,
         (now, until): (TimestampMs, Option<TimestampMs>),
-    ) -> Result<Self, EngineError> {
-        let before = known.entry(changed.id);
-        let mut item = Self {
-            id: changed.id,
-            after: None,
-            ready: None,
-            due: None,
-            arguments: Vec::new(),
-            index_changes: Vec::new(),
-        };
-        item.after = item.contents(changed, before.map(|entry| &**entry))?;
-        item.index(changed.before.as_deref(), changed.after.as_deref());
+    ) -> Result<Item, EngineError> {
+        let id = changed.id;
+        let before = known.entry(id);
+        let after = self.contents(changed, before.map(|entry| &**entry))?;
+        self.index(changed.before.as_deref(), changed.after.as_deref());
         let event = changed.event.as_ref().map(crate::log::encode).transpose()?;
-        let record = item.after.as_ref().map(Entry::encode).transpose()?.unwrap_or_default();
+        let record = after.as_ref().map(Entry::encode).transpose()?.unwrap_or_default();
         // With an event the store puts its number before the rest.
         let left_out = if event.is_some() && !record.is_empty() { NUMBER_BYTES } else { 0 };
         let (key, stored) = match dedup {
             None => (Bytes::new(), Bytes::new()),
             Some((key, record)) => {
-                item.change(b'D', dedup_name(key), encode_dedup(record));
+                let name = self.keys.dedup(key);
+                self.change(b'D', name.clone(), encode_dedup(record), "");
                 let stored = known.dedups.get(key).and_then(Option::as_ref);
-                (dedup_name(key).into(), stored.cloned().unwrap_or_default())
+                (name.into(), stored.cloned().unwrap_or_default())
             }
         };
-        let id = changed.id;
-        item.arguments = vec![
+        let arguments = vec![
             id.partition().to_string().into(),
-            id.uuid().hyphenated().to_string().into(),
+            self.keys.core(id).into(),
             Bytes::copy_from_slice(id.uuid().as_bytes()),
             before.map(|entry| entry.revision()).unwrap_or_default().into(),
             until.map_or(0, |at| at.0).to_string().into(),
@@ -106,11 +136,16 @@ impl Item {
             Bytes::from(record).slice(left_out..),
             event.unwrap_or_default().into(),
         ];
-        Ok(item)
+        let (ready, due) = (self.ready.take(), self.due);
+        Ok(Item { id, after, ready, due, arguments, changes: std::mem::take(&mut self.changes) })
     }
 
-    fn change(&mut self, letter: u8, x: impl Into<Bytes>, y: impl Into<Bytes>) {
-        self.index_changes.push((letter, x.into(), y.into()));
+    fn change(&mut self, letter: u8, key: String, a: impl Into<Bytes>, b: impl Into<Bytes>) {
+        self.changes.push(Change { letter, key, a: a.into(), b: b.into() });
+    }
+
+    fn index_key(&self, name: &str) -> String {
+        self.keys.index(self.id.partition(), name)
     }
 
     /// The record afterwards, and what goes to keys beside it.
@@ -126,7 +161,7 @@ impl Item {
                 let payload = changed.payload.clone().unwrap_or_default();
                 let inline = is_inline(&payload);
                 if !inline {
-                    self.change(b'P', payload.clone(), "");
+                    self.change(b'P', self.keys.payload(self.id), payload.clone(), "");
                 }
                 self.list_created(execution);
                 Entry {
@@ -139,19 +174,26 @@ impl Item {
         };
         // Whatever rewrites the record lists the attempt that a noted claim had replaced.
         for attempt in after.unlisted.take().iter().chain(&changed.archived) {
-            self.change(b'A', crate::query::encode(attempt)?, "");
+            self.change(b'R', self.keys.attempts(self.id), crate::query::encode(attempt)?, "");
         }
         if let (Some(result), Some(attempt)) = (&changed.result, &execution.attempt) {
             if let Some((index, earlier)) = after.result.take() {
-                self.change(b'R', index.to_string(), crate::query::encode(&earlier)?);
+                self.put_result(index, &earlier)?;
             }
             if is_inline(&result.bytes) {
                 after.result = Some((attempt.index, result.clone()));
             } else {
-                self.change(b'R', attempt.index.to_string(), crate::query::encode(result)?);
+                self.put_result(attempt.index, result)?;
             }
         }
         Ok(Some(after))
+    }
+
+    /// A result beside the record.
+    fn put_result(&mut self, index: u32, result: &Content) -> Result<(), EngineError> {
+        let content = crate::query::encode(result)?;
+        self.change(b'H', self.keys.results(self.id), index.to_string(), content);
+        Ok(())
     }
 
     /// An entry of the list that searches walk.
@@ -160,56 +202,62 @@ impl Item {
         let mut entry = Vec::with_capacity(22);
         push_uint(&mut entry, created.unsigned_abs(), 6);
         entry.extend_from_slice(execution.id.uuid().as_bytes());
-        self.change(b'C', created.div_euclid(HOUR_MS).to_string(), entry);
+        let bucket = self.index_key(&format!("created:{}", created.div_euclid(HOUR_MS)));
+        self.change(b'C', bucket, entry, self.index_key("created"));
     }
 
     /// Queue place, lease and timer, from the difference.
     fn index(&mut self, before: Option<&Execution>, after: Option<&Execution>) {
-        let place = |execution: Option<&Execution>| {
-            let place = execution.and_then(Execution::queue_place);
-            place.map(|place: QueuePlace<'_>| (queue_name(&place), place.score))
-        };
-        let (old, new) = (place(before), place(after));
+        let old = before.and_then(Execution::queue_place);
+        let new = after.and_then(Execution::queue_place);
         if old != new {
-            match (old, &new) {
-                // A new score overwrites the old one.
-                (Some((old, _)), Some((new, _))) if old == *new => {}
-                (Some((old, _)), _) => self.change(b'U', old, ""),
-                (None, _) => {}
-            }
-            if let Some((queue, score)) = new {
-                self.change(b'Q', queue.clone(), score.to_string());
-                self.ready = Some(queue);
-                let class = after.map(|execution| &execution.policy().required_capabilities);
-                if let Some(class) = class.filter(|class| !class.is_empty()) {
-                    self.change(b'K', class_of(class), class.as_csv().to_owned());
-                }
-            }
+            self.queue(old.as_ref(), new.as_ref());
         }
         let lease = |execution: Option<&Execution>| execution.and_then(Execution::lease_due);
-        self.timer(lease(before).map(|d| d.at), lease(after).map(|d| d.at), (b'L', b'M'));
+        self.timer("leases", lease(before), lease(after));
         let other = |execution: Option<&Execution>| execution.and_then(Execution::other_due);
-        self.timer(other(before).map(|d| d.at), other(after).map(|d| d.at), (b'T', b'S'));
+        self.timer("timers", other(before), other(after));
     }
 
-    fn timer(
-        &mut self,
-        before: Option<TimestampMs>,
-        after: Option<TimestampMs>,
-        (set, clear): (u8, u8),
-    ) {
+    fn queue(&mut self, old: Option<&QueuePlace<'_>>, new: Option<&QueuePlace<'_>>) {
+        let partition = self.id.partition();
+        let (old, name) = (old.map(queue_name), new.map(queue_name));
+        // In the same queue the new score overwrites the old one.
+        if let Some(old) = old.filter(|old| Some(old) != name.as_ref()) {
+            self.change(b'X', self.keys.queue(partition, &old), "", "");
+        }
+        let (Some(place), Some(name)) = (new, name) else { return };
+        let score = place.score.to_string();
+        self.change(b'Z', self.keys.queue(partition, &name), score.clone(), "");
+        self.change(b'Y', self.index_key("ready"), score, name.clone());
+        if !place.class.is_empty() {
+            let csv = place.class.as_csv().to_owned();
+            self.change(b'N', self.index_key("classes"), class_of(place.class), csv);
+        }
+        if self.wakes {
+            let list = self.keys.wake(place.namespace, &name);
+            self.change(b'W', list, partition.to_string(), "");
+        }
+        self.ready = Some(name);
+    }
+
+    fn timer(&mut self, index: &str, before: Option<Due>, after: Option<Due>) {
+        let (before, after) = (before.map(|due| due.at), after.map(|due| due.at));
         if before == after {
             return;
         }
+        let key = self.index_key(index);
         match after {
             Some(at) => {
-                self.change(set, at.to_string(), "");
+                self.change(b'Z', key, at.to_string(), "");
                 self.due = Some(self.due.map_or(at, |due| due.min(at)));
             }
-            None => self.change(clear, "", ""),
+            None => self.change(b'X', key, "", ""),
         }
     }
+}
 
+impl Item {
     /// All keys that the item touches. In a cluster they are named, so that the server refuses the
     /// call as a whole while their slot is on its way to another node.
     fn keys(&self, keys: &Keys, touched: &mut BTreeSet<String>) {
@@ -218,47 +266,16 @@ impl Item {
         if self.after.is_none() {
             touched.extend([keys.payload(id), keys.results(id), keys.attempts(id)]);
         }
-        for (letter, x, _) in &self.index_changes {
-            let name = String::from_utf8_lossy(x);
-            match letter {
-                b'Q' => {
-                    touched.insert(keys.index(partition, "ready"));
-                    touched.insert(keys.queue(partition, &name));
-                }
-                b'U' => {
-                    touched.insert(keys.queue(partition, &name));
-                }
-                b'C' => {
-                    touched.insert(keys.index(partition, "created"));
-                    touched.insert(keys.index(partition, &format!("created:{name}")));
-                }
-                b'L' | b'M' => {
-                    touched.insert(keys.index(partition, "leases"));
-                }
-                b'T' | b'S' => {
-                    touched.insert(keys.index(partition, "timers"));
-                }
-                b'K' => {
-                    touched.insert(keys.index(partition, "classes"));
-                }
-                b'D' => {
-                    touched.insert(keys.dedup_named(partition, &name));
-                }
-                b'P' => {
-                    touched.insert(keys.payload(id));
-                }
-                b'R' => {
-                    touched.insert(keys.results(id));
-                }
-                _ => {
-                    touched.insert(keys.attempts(id));
-                }
+        for change in &self.changes {
+            touched.insert(change.key.clone());
+            if change.letter == b'C' {
+                touched.insert(keys.index(partition, "created"));
             }
         }
     }
 
     fn bytes(&self) -> usize {
-        let changes = self.index_changes.iter().map(|(_, x, y)| x.len() + y.len() + 8);
+        let changes = self.changes.iter().map(|c| c.key.len() + c.a.len() + c.b.len() + 8);
         self.arguments.iter().map(Bytes::len).sum::<usize>() + changes.sum::<usize>()
     }
 
@@ -289,15 +306,14 @@ pub(crate) async fn send(
     }
     call.arg(keys.len()).arg(keys);
     shared.begin(&mut call);
-    call.arg(window.behind_ms).arg(window.ahead_ms);
-    call.arg(u8::from(!shared.client.is_cluster())).arg(items.len());
+    call.arg(window.behind_ms).arg(window.ahead_ms).arg(items.len());
     for item in items {
         for argument in &item.arguments {
             call.arg(&argument[..]);
         }
-        call.arg(item.index_changes.len());
-        for (letter, x, y) in &item.index_changes {
-            call.arg(&[*letter][..]).arg(&x[..]).arg(&y[..]);
+        call.arg(item.changes.len());
+        for Change { letter, key, a, b } in &item.changes {
+            call.arg(&[*letter][..]).arg(key).arg(&a[..]).arg(&b[..]);
         }
     }
     let reply = reply::array(shared.send(partition, &call).await?)?;

@@ -46,11 +46,8 @@ impl Keys {
     }
 
     pub(crate) fn dedup(&self, key: &DedupKey) -> String {
-        self.dedup_named(key.partition, &dedup_name(key))
-    }
-
-    pub(crate) fn dedup_named(&self, partition: u16, name: &str) -> String {
-        format!("{}:idem:{{fp:{partition}}}:{name}", self.prefix)
+        let DedupKey { partition, namespace, key } = key;
+        format!("{}:idem:{{fp:{partition}}}:{namespace}/{key}", self.prefix)
     }
 
     pub(crate) fn events(&self, partition: u16) -> String {
@@ -92,11 +89,6 @@ impl Keys {
     pub(crate) fn slot(&self, partition: u16) -> u16 {
         slot_of(self.partition(partition).as_bytes())
     }
-}
-
-/// What an idempotency key is called inside its partition.
-pub(crate) fn dedup_name(key: &DedupKey) -> String {
-    format!("{}/{}", key.namespace, key.key)
 }
 
 /// `<namespace>/<lane>:`, with which the names of all queues of a lane begin.

@@ -22,8 +22,9 @@ const CLOCK: &str = include_str!("../lua/lib/clock.lua");
 const CLOCK_SETTABLE: &str = include_str!("../lua/lib/clock_settable.lua");
 
 /// In the order in which they use each other.
-const HELPERS: [&str; 5] = [
+const HELPERS: [&str; 6] = [
     include_str!("../lua/lib/call.lua"),
+    include_str!("../lua/lib/lists.lua"),
     include_str!("../lua/lib/keys.lua"),
     include_str!("../lua/lib/record.lua"),
     include_str!("../lua/lib/log.lua"),

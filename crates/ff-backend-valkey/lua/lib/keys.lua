@@ -14,11 +14,6 @@ local function queue_key(index, queue)
   return index .. ':lane:' .. queue .. ':eligible'
 end
 
--- All wake lists of a namespace share a slot, so that one command can wait for many.
-local function wake_key(prefix, queue)
-  return prefix .. ':wake:{w:' .. string.match(queue, '^[^/]*') .. '}:' .. queue
-end
-
 -- The text form of a uuid of 16 bytes.
 local function uuid_text(raw)
   return string.format('%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x',

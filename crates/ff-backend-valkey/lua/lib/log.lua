@@ -7,8 +7,7 @@ local function take_numbers(prefix, partition, count)
 end
 
 local function append_events(prefix, partition, first, events)
-  redis.call('XADD', prefix .. ':ev:{fp:' .. partition .. '}', string.format('%.0f-0', first), 'e',
-    table.concat(events))
+  redis.call('XADD', prefix .. ':ev:{fp:' .. partition .. '}', string.format('%.0f-0', first), 'e', events)
 end
 
 local function framed(event)

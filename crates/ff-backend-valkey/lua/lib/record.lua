@@ -5,6 +5,7 @@
 
 local HEAD = '>I6I6I4I4I4BBI2'
 local HEAD_BYTES = 28
+local FLAGS_AT = 26
 local TIMED = 1
 local PAYLOAD_BESIDE = 2
 

@@ -4,10 +4,13 @@
 
 local TOKENS_MOST = 8
 
-local function push_wakes(prefix, partition, queue, count)
-  local key = wake_key(prefix, queue)
+local function push_wakes(key, partition, count)
   local room = TOKENS_MOST - redis.call('LLEN', key)
   if room <= 0 then
+    return
+  end
+  if count == 1 then
+    redis.call('LPUSH', key, partition)
     return
   end
   local tokens = {}

@@ -156,6 +156,13 @@ impl Views {
         }
     }
 
+    /// Whether something is known to stand in a queue.
+    pub(crate) fn has_work(&self, partition: u16, queue: &str) -> bool {
+        let mut views = self.lock();
+        let view = lane_of(queue).and_then(|lane| views.get_mut(lane));
+        view.and_then(|view| view.find(partition, queue)).is_some_and(|q| !q.front.is_empty())
+    }
+
     /// What a claim left at the front of a queue.
     pub(crate) fn note_front(&self, partition: u16, queue: &str, front: Option<Candidate>) {
         let Some(lane) = lane_of(queue) else { return };

@@ -236,7 +236,7 @@ impl Place {
             tasks = claim::claim(shared, request).await?;
         }
         // Others in line may have been left without a token for what is still there.
-        if !tasks.is_empty() && tasks.len() == request.max as usize {
+        if !tasks.is_empty() && shared.views.has_work(token.partition, &token.queue) {
             hand_on(shared, &self.namespace, &token);
         }
         Ok(tasks)

@@ -1,0 +1,153 @@
+//! Claiming as a deployment does it: by what a process remembers of queues, with other processes
+//! beside it.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_backend_valkey::ValkeyStore;
+use ff_core::backend::{Backend, BackendExt, Upkeep};
+use ff_core::id::{ExecutionId, Kind};
+use ff_core::operation::{Claim, Submit, Task};
+use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
+use ff_test::workload;
+use ff_test::world::{PATIENCE, capabilities, complete, policy};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+async fn open(url: &str) -> Arc<ValkeyStore> {
+    Arc::new(ValkeyStore::open(url.parse().unwrap()).await.unwrap())
+}
+
+fn work(store: &ValkeyStore, priority: i64) -> Submit {
+    let id = ExecutionId::solo(Uuid::now_v7(), &store.settings().partitions);
+    let lane = claim(1).lanes[0].lane.clone();
+    Submit { priority, ..Submit::new(id, lane, Kind::new("claim").unwrap()) }
+}
+
+fn claim(max: u32) -> Claim {
+    Claim { max, ..workload::claim(0) }
+}
+
+async fn claim_now(store: &ValkeyStore) -> Option<Task> {
+    store.claim(claim(1), Duration::ZERO).await.unwrap().pop()
+}
+
+/// How often a command was called, as the server counts it.
+fn calls(server: &Server, command: &str) -> u64 {
+    let stats = server.command(&["INFO", "commandstats"]).unwrap();
+    let name = format!("cmdstat_{command}:calls=");
+    let line = stats.lines().find_map(|line| line.strip_prefix(&name));
+    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lifecycle_is_three_calls() {
+    const LIVES: u64 = 300;
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    server.command(&["CONFIG", "RESETSTAT"]).unwrap();
+    for _ in 0..LIVES {
+        store.call(work(&store, 0)).await.unwrap();
+        let task = claim_now(&store).await.unwrap();
+        store.call(complete(&task)).await.unwrap();
+    }
+    // The first submit learns the time; the view is looked at anew every 50 ms.
+    let (functions, reads) = (calls(&server, "fcall"), calls(&server, "fcall_ro"));
+    assert!((3 * LIVES..3 * LIVES + 10).contains(&functions), "{functions} for {LIVES}");
+    assert!(reads < LIVES, "{reads} looks for {LIVES}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_submit_does_not_stampede_a_thousand_waiting_claims() {
+    let server = Server::start(ServerOptions::default());
+    let (waiting, submitting) = (open(&server.url()).await, open(&server.url()).await);
+    let mut waiters = JoinSet::new();
+    for _ in 0..1_000 {
+        let store = Arc::clone(&waiting);
+        waiters.spawn(async move { store.claim(claim(1), 2 * PATIENCE).await.unwrap() });
+    }
+    // They wait when the process blocks on the list of their queue.
+    ff_test::servers::wait_until("the process waits", PATIENCE, || {
+        server.command(&["INFO", "clients"]).unwrap().contains("blocked_clients:1")
+    });
+    server.command(&["CONFIG", "RESETSTAT"]).unwrap();
+    for _ in 0..5 {
+        let submit = work(&submitting, 0);
+        let id = submit.execution_id;
+        submitting.call(submit).await.unwrap();
+        let woken = tokio::time::timeout(PATIENCE, waiters.join_next()).await.unwrap();
+        let tasks = woken.unwrap().unwrap();
+        assert_eq!(tasks.iter().map(|task| task.execution_id).collect::<Vec<_>>(), [id]);
+    }
+    let functions = calls(&server, "fcall") + calls(&server, "fcall_ro");
+    assert!(functions < 50, "{functions} calls for five submits");
+    waiters.abort_all();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn none_means_that_it_looked_everywhere() {
+    let server = Server::start(ServerOptions::default());
+    let (claiming, submitting) = (open(&server.url()).await, open(&server.url()).await);
+    for _ in 0..50 {
+        assert_eq!(claim_now(&claiming).await, None);
+        // What it just saw to be empty is not so any more, and nobody told it.
+        let submit = work(&submitting, 0);
+        let id = submit.execution_id;
+        submitting.call(submit).await.unwrap();
+        let task = claim_now(&claiming).await.expect("a task");
+        assert_eq!(task.execution_id, id);
+        claiming.call(complete(&task)).await.unwrap();
+    }
+}
+
+/// An execution that has been eligible for 100 ms is not passed over by one of a lower priority.
+async fn priority_is_found_in_time(url: &str) {
+    let (claiming, submitting) = (open(url).await, open(url).await);
+    let low = (0..500).map(|_| work(&submitting, 0)).collect();
+    submitting.submit_batch(low).await.unwrap();
+    let mut moment = tokio::time::interval(Duration::from_millis(100));
+    moment.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    for round in 1..=5 {
+        // Its memory is full of work of the lower priority.
+        for _ in 0..20 {
+            let task = claim_now(&claiming).await.unwrap();
+            assert_eq!(task.priority, 0);
+        }
+        submitting.call(work(&submitting, round)).await.unwrap();
+        moment.reset();
+        moment.tick().await;
+        let task = claim_now(&claiming).await.unwrap();
+        assert_eq!(i64::from(task.priority), round, "passed over");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_higher_priority_in_another_partition_is_found_in_time() {
+    let server = Server::start(ServerOptions::default());
+    priority_is_found_in_time(&server.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_higher_priority_on_another_node_is_found_in_time() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    priority_is_found_in_time(&cluster.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_class_that_is_new_to_a_waiting_process_wakes_it() {
+    let server = Server::start(ServerOptions::default());
+    let (waiting, submitting) = (open(&server.url()).await, open(&server.url()).await);
+    let able = Claim { capabilities: capabilities(&["gpu", "eu"]), ..claim(1) };
+    let waiter = tokio::spawn(async move { waiting.claim(able, PATIENCE).await.unwrap() });
+    ff_test::servers::wait_until("the process waits", PATIENCE, || {
+        server.command(&["INFO", "clients"]).unwrap().contains("blocked_clients:1")
+    });
+    let json = r#"{"routing_requirements":{"required_capabilities":["gpu"]}}"#;
+    let submit = Submit { policy: policy(json), ..work(&submitting, 0) };
+    let id = submit.execution_id;
+    submitting.call(submit).await.unwrap();
+    let tasks = tokio::time::timeout(PATIENCE / 4, waiter).await.expect("woken").unwrap();
+    assert_eq!(tasks.iter().map(|task| task.execution_id).collect::<Vec<_>>(), [id]);
+}

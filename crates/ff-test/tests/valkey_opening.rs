@@ -1,0 +1,113 @@
+//! Opening a store on Valkey: what is checked, and what a person is told.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
+
+use std::time::Duration;
+
+use ff_backend_valkey::{Durability, OpenError, ValkeyOptions, ValkeyStore};
+use ff_core::backend::{BackendExt, Upkeep};
+use ff_core::id::{ExecutionId, Kind, LaneId};
+use ff_core::operation::Submit;
+use ff_core::partition::PartitionConfig;
+use ff_core::read::Describe;
+use ff_test::servers::{Cluster, ClusterOptions, Persistence, Server, ServerOptions};
+use uuid::Uuid;
+
+fn options(server: &Server) -> ValkeyOptions {
+    let options: ValkeyOptions = server.url().parse().unwrap();
+    ValkeyOptions { connect_patience: Duration::from_millis(300), ..options }
+}
+
+/// The error of an open that must fail, with words that it must say.
+async fn refused(options: ValkeyOptions, words: &[&str]) -> OpenError {
+    let shown = options.to_string();
+    let error = match ValkeyStore::open(options).await {
+        Ok(_) => panic!("{shown} was opened"),
+        Err(error) => error,
+    };
+    for word in words {
+        assert!(error.to_string().contains(word), "{word:?} is missing in: {error}");
+    }
+    error
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_submitted_is_there_for_the_next_process() {
+    let server = Server::start(ServerOptions::default());
+    let first = ValkeyStore::open(options(&server)).await.unwrap();
+    let id = ExecutionId::solo(Uuid::now_v7(), &first.settings().partitions);
+    let submit = Submit::new(id, LaneId::new("lane").unwrap(), Kind::new("kind").unwrap());
+    first.call(submit).await.unwrap();
+    first.shutdown_prepare(Duration::from_secs(5)).await.unwrap();
+    assert!(first.ask(Describe { execution_id: id }).await.is_err(), "a closed store answers");
+    let second = ValkeyStore::open(options(&server)).await.unwrap();
+    assert!(second.ask(Describe { execution_id: id }).await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn partition_counts_are_fixed_by_the_first_boot() {
+    let server = Server::start(ServerOptions::default());
+    let counts = PartitionConfig { flow: 8, budget: 2, quota: 3 };
+    let given = |partitions| ValkeyOptions { partitions, ..options(&server) };
+    ValkeyStore::open(given(Some(counts))).await.unwrap();
+    let second = ValkeyStore::open(given(None)).await.unwrap();
+    assert_eq!(second.settings().partitions, counts, "the stored ones hold");
+    let other = PartitionConfig { budget: 4, ..counts };
+    let error = refused(given(Some(other)), &["num_budget_partitions", "4", "2"]).await;
+    assert!(matches!(error, OpenError::PartitionMismatch { .. }), "{error:?}");
+    let none = PartitionConfig { flow: 0, ..counts };
+    refused(given(Some(none)), &["num_flow_partitions"]).await;
+    let beside = ValkeyOptions { prefix: "other".to_owned(), ..given(None) };
+    let beside = ValkeyStore::open(beside).await.unwrap();
+    assert_eq!(beside.settings().partitions, PartitionConfig::default(), "a prefix is a store");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_might_drop_keys_is_refused() {
+    let server = Server::start(ServerOptions::default());
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).unwrap();
+    refused(options(&server), &["allkeys-lru", "noeviction"]).await;
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).unwrap();
+    ValkeyStore::open(options(&server)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn durability_that_the_server_does_not_give_is_refused() {
+    let lax = ServerOptions { persistence: Persistence::AppendEverySecond, ..Default::default() };
+    let server = Server::start(lax);
+    let with = |durability| ValkeyOptions { durability, ..options(&server) };
+    refused(with(Durability::Fsync), &["appendfsync", "always"]).await;
+    refused(with(Durability::Replica), &["replica"]).await;
+    server.command(&["CONFIG", "SET", "appendfsync", "always"]).unwrap();
+    let store = ValkeyStore::open(with(Durability::Fsync)).await.unwrap();
+    assert_eq!(store.identity().durability, "fsync");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_password_fails_at_once_and_is_not_told() {
+    let secret = "correct-horse".to_owned();
+    let server = Server::start(ServerOptions { password: Some(secret), ..Default::default() });
+    ValkeyStore::open(options(&server)).await.unwrap();
+    let wrong = format!("valkey://:battery-staple@127.0.0.1:{}", server.port());
+    let error = refused(wrong.parse().unwrap(), &["password"]).await;
+    assert!(!error.to_string().contains("battery-staple"), "{error}");
+    let none = format!("valkey://127.0.0.1:{}", server.port());
+    refused(none.parse().unwrap(), &["password"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_there_is_said_with_the_address() {
+    let server = Server::start(ServerOptions::default());
+    let gone = options(&server);
+    server.stop();
+    refused(gone, &["127.0.0.1", &server.port().to_string()]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_and_one_node_are_not_mixed_up() {
+    let server = Server::start(ServerOptions::default());
+    refused(ValkeyOptions { cluster: true, ..options(&server) }, &["cluster"]).await;
+    let cluster = Cluster::start(&ClusterOptions::default());
+    let alone: ValkeyOptions = cluster.url().parse().unwrap();
+    refused(ValkeyOptions { cluster: false, ..alone }, &["cluster=1"]).await;
+}

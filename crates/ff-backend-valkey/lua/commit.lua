@@ -35,6 +35,12 @@ local function hindrance(args, at, now, behind, ahead)
   return nil
 end
 
+local function forget_if_empty(key, ready, queue)
+  if redis.call('EXISTS', key) == 0 then
+    redis.call('ZREM', ready, queue)
+  end
+end
+
 -- One index change of an execution. What several items of a call do to one sorted set or list is
 -- gathered in `batch` and written once.
 local function change(batch, raw, letter, key, a, b)
@@ -49,6 +55,14 @@ local function change(batch, raw, letter, key, a, b)
       append(under(batch.left, key), raw)
     else
       redis.call('ZREM', key, raw)
+    end
+  elseif letter == 'V' then -- leaves a queue: list of queues that have entries, queue
+    if batch then
+      append(under(batch.left, key), raw)
+      batch.emptied[key] = { a, b }
+    else
+      redis.call('ZREM', key, raw)
+      forget_if_empty(key, a, b)
     end
   elseif letter == 'Y' then -- a queue has an entry: score, queue
     redis.call('ZADD', key, 'LT', a, b)
@@ -85,6 +99,10 @@ local function write_batch(batch)
   end
   for key, members in pairs(batch.left) do
     redis.call('ZREM', key, unpack(members))
+  end
+  -- Only now: another item may have entered the queue.
+  for key, listed in pairs(batch.emptied) do
+    forget_if_empty(key, listed[1], listed[2])
   end
   for key, partitions in pairs(batch.woken) do
     push_wakes(key, partitions[1], #partitions)
@@ -162,7 +180,7 @@ local function commit(keys, args)
     at = at + ITEM_ARGUMENTS + 4 * tonumber(args[at + 10])
   end
   local numbers = number_events(prefix, args, places, count)
-  local batch = { entered = {}, left = {}, woken = {}, submitted = {}, hours = {} }
+  local batch = { entered = {}, left = {}, emptied = {}, woken = {}, submitted = {}, hours = {} }
   for i = 1, count do
     local item = places[i]
     if item then

@@ -21,14 +21,14 @@ local function place_of(bucket, before, length)
   return low
 end
 
-local function newest(index, before, most, reply)
+-- Entries of the lists; false when there are as many as wanted.
+local function from_lists(index, before, most, reply)
   local hours = redis.call('ZRANGE', index .. ':created', 0, -1, 'REV')
   for _, hour in ipairs(hours) do
     if tonumber(hour) * 3600000 <= before then
       local bucket = index .. ':created:' .. hour
       local last = place_of(bucket, before, redis.call('LLEN', bucket))
-      local left = most - (#reply - 2)
-      local from = math.max(0, last - left)
+      local from = math.max(0, last - (most - (#reply - 2)))
       if last > 0 then
         local entries = redis.call('LRANGE', bucket, from, last - 1)
         for i = #entries, 1, -1 do
@@ -36,10 +36,27 @@ local function newest(index, before, most, reply)
         end
       end
       if #reply - 2 >= most then
-        reply[2] = (from == 0 and hour == hours[#hours]) and 1 or 0
-        return
+        return from == 0 and hour == hours[#hours]
       end
     end
+  end
+  return true
+end
+
+-- Entries of what has outlived the lists: all of it is older than what stands in them.
+local function from_old(index, before, most, reply)
+  local left = most - (#reply - 2)
+  local rows = redis.call('ZRANGE', index .. ':old', string.format('%.0f', before), '-inf', 'BYSCORE', 'REV',
+    'LIMIT', 0, left + 1, 'WITHSCORES')
+  for i = 1, math.min(#rows, 2 * left), 2 do
+    append(reply, struct.pack('>I6', tonumber(rows[i + 1])) .. rows[i])
+  end
+  return #rows <= 2 * left
+end
+
+local function newest(index, before, most, reply)
+  if from_lists(index, before, most, reply) and from_old(index, before, most, reply) then
+    reply[2] = 1
   end
 end
 
@@ -51,7 +68,7 @@ local function created(keys, args)
   local prefix, before, most = args[2], tonumber(args[3]), tonumber(args[4])
   local reply = {}
   for p = 5, #args do
-    local entry = { args[p], 1 }
+    local entry = { args[p], 0 }
     newest(index_key(prefix, args[p]), before, most, entry)
     reply[#reply + 1] = entry
   end

@@ -10,6 +10,7 @@ use ff_core::read::Audited;
 use redis::Value;
 use uuid::Uuid;
 
+use crate::commit::OLD;
 use crate::keys::queue_name;
 use crate::measure::scan;
 use crate::record::Entry;
@@ -61,6 +62,9 @@ impl Indexes {
     }
 
     async fn read_created(&mut self, shared: &Shared, partition: u16) -> Result<(), EngineError> {
+        for (id, at) in members(shared, partition, OLD).await? {
+            self.created.entry(id).or_default().push(at);
+        }
         let mut hours = redis::cmd("ZRANGE");
         hours.arg(shared.keys.index(partition, "created")).arg(0).arg(-1);
         for hour in reply::array(shared.send(partition, &hours).await?)? {

@@ -25,7 +25,10 @@ pub(crate) const ITEMS_MOST: usize = 64;
 const CALL_BYTES: usize = 1 << 20;
 
 /// An hour of the list of submits.
-const HOUR_MS: i64 = 3_600_000;
+pub(crate) const HOUR_MS: i64 = 3_600_000;
+
+/// The index of executions that have outlived the list of their hour.
+pub(crate) const OLD: &str = "old";
 
 /// One execution's change, ready to be sent.
 #[derive(Debug)]
@@ -217,6 +220,9 @@ impl<'a> Draft<'a> {
         self.timer("leases", lease(before), lease(after));
         let other = |execution: Option<&Execution>| execution.and_then(Execution::other_due);
         self.timer("timers", other(before), other(after));
+        if after.is_none() {
+            self.change(b'X', self.index_key(OLD), "", "");
+        }
     }
 
     fn queue(&mut self, old: Option<&QueuePlace<'_>>, new: Option<&QueuePlace<'_>>) {
@@ -224,7 +230,8 @@ impl<'a> Draft<'a> {
         let (old, name) = (old.map(queue_name), new.map(queue_name));
         // In the same queue the new score overwrites the old one.
         if let Some(old) = old.filter(|old| Some(old) != name.as_ref()) {
-            self.change(b'X', self.keys.queue(partition, &old), "", "");
+            let queue = self.keys.queue(partition, &old);
+            self.change(b'V', queue, self.index_key("ready"), old);
         }
         let (Some(place), Some(name)) = (new, name) else { return };
         let score = place.score.to_string();
@@ -268,9 +275,11 @@ impl Item {
         }
         for change in &self.changes {
             touched.insert(change.key.clone());
-            if change.letter == b'C' {
-                touched.insert(keys.index(partition, "created"));
-            }
+            match change.letter {
+                b'C' => touched.insert(keys.index(partition, "created")),
+                b'V' => touched.insert(keys.index(partition, "ready")),
+                _ => continue,
+            };
         }
     }
 

@@ -31,7 +31,7 @@ const HELPERS: [&str; 6] = [
     include_str!("../lua/lib/wake.lua"),
 ];
 
-const FUNCTIONS: [&str; 11] = [
+const FUNCTIONS: [&str; 12] = [
     include_str!("../lua/version.lua"),
     include_str!("../lua/partitions.lua"),
     include_str!("../lua/commit.lua"),
@@ -43,6 +43,7 @@ const FUNCTIONS: [&str; 11] = [
     include_str!("../lua/created.lua"),
     include_str!("../lua/events.lua"),
     include_str!("../lua/trim.lua"),
+    include_str!("../lua/sweep.lua"),
 ];
 
 impl Library {

@@ -1,32 +1,73 @@
-//! Retention of the log. Records of repetition go by themselves: the server removes their keys.
+//! Retention of the log and of the lists of submits. Records of repetition go by themselves: the
+//! server removes their keys.
 
 use std::sync::Arc;
 
 use ff_core::error::EngineError;
 use ff_core::operation::{Trim, Trimmed};
+use ff_core::time::TimestampMs;
 
-use crate::reply;
+use crate::commit::{HOUR_MS, ITEMS_MOST, OLD};
 use crate::store::{Shared, join_all};
+use crate::{read, reply};
+
+/// Hours whose lists are left alone: by then most of what was submitted in them is gone.
+const HOURS_LISTED: i64 = 25;
 
 /// One bounded step in every partition.
 pub(crate) async fn trim(shared: &Arc<Shared>, trim: &Trim) -> Result<Trimmed, EngineError> {
     let partitions = shared.settings.partitions.flow;
-    let bytes = trim.event_bytes / u64::from(partitions);
     let steps = (0..partitions).map(|partition| async move {
-        let mut call = shared.function("ff_trim");
-        call.arg(1).arg(shared.keys.events(partition));
-        shared.begin(&mut call).arg(partition);
-        // Beyond 2^53 the functions' numbers are not exact, and nobody keeps that much.
-        call.arg(trim.events_before.0).arg(bytes.min(1 << 50)).arg(trim.most);
-        let reply = reply::array(shared.send(partition, &call).await?)?;
-        let count = |n: usize| reply.get(n).map_or(Ok(0), reply::number);
-        Ok::<_, EngineError>((count(0)?, count(1)? == 1))
+        let (events, more_events) = trim_log(shared, partition, trim).await?;
+        let more_submits = sweep(shared, partition).await?;
+        Ok::<_, EngineError>((events, more_events || more_submits))
     });
     let mut trimmed = Trimmed::default();
     for step in join_all(steps).await {
         let (events, more) = step?;
-        trimmed.events += u32::try_from(events).unwrap_or(u32::MAX);
+        trimmed.events += events;
         trimmed.more |= more;
     }
     Ok(trimmed)
+}
+
+/// Removes the oldest events of a partition: how many, and whether more are to go.
+async fn trim_log(
+    shared: &Shared,
+    partition: u16,
+    trim: &Trim,
+) -> Result<(u32, bool), EngineError> {
+    let bytes = trim.event_bytes / u64::from(shared.settings.partitions.flow);
+    let mut call = shared.function("ff_trim");
+    call.arg(1).arg(shared.keys.events(partition));
+    shared.begin(&mut call).arg(partition);
+    // Beyond 2^53 the functions' numbers are not exact, and nobody keeps that much.
+    call.arg(trim.events_before.0).arg(bytes.min(1 << 50)).arg(trim.most);
+    let reply = reply::array(shared.send(partition, &call).await?)?;
+    let count = |n: usize| reply.get(n).map_or(Ok(0), reply::number);
+    Ok((u32::try_from(count(0)?).unwrap_or(u32::MAX), count(1)? == 1))
+}
+
+/// Shortens the oldest list of submits, if it is old enough; whether more is to do.
+async fn sweep(shared: &Shared, partition: u16) -> Result<bool, EngineError> {
+    let hours = shared.keys.index(partition, "created");
+    let mut first = redis::cmd("ZRANGE");
+    first.arg(&hours).arg(0).arg(0);
+    let oldest = reply::array(shared.send(partition, &first).await?)?;
+    let Some(oldest) = oldest.first() else { return Ok(false) };
+    let hour = reply::number(oldest)?;
+    let now: TimestampMs = match shared.clock.estimate(partition) {
+        Some(now) => now,
+        None => read::read_keys(shared, partition, &[]).await?.0,
+    };
+    if hour >= now.0.div_euclid(HOUR_MS) - HOURS_LISTED {
+        return Ok(false);
+    }
+    let bucket = shared.keys.index(partition, &format!("created:{hour}"));
+    let mut call = shared.function("ff_sweep");
+    call.arg(3).arg(&hours).arg(bucket).arg(shared.keys.index(partition, OLD));
+    shared.begin(&mut call).arg(partition).arg(hour).arg(ITEMS_MOST);
+    shared.send(partition, &call).await?;
+    // The rest of the hour, or the next one, may be old enough too.
+    Ok(true)
 }

@@ -101,6 +101,7 @@ pub async fn sqlite_memory() -> World {
 /// it is moved.
 pub struct ValkeyStage {
     pub store: Arc<ValkeyStore>,
+    prefix: String,
     now: AtomicI64,
 }
 
@@ -127,10 +128,16 @@ impl ValkeyStage {
         }
     }
 
+    /// What its keys begin with.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     async fn open(options: ValkeyOptions) -> Self {
+        let prefix = options.prefix.clone();
         let store = ValkeyStore::open(options).await.expect("the store opens");
         store.set_clock(BEGINNING).await.expect("the clock is set");
-        Self { store: Arc::new(store), now: AtomicI64::new(BEGINNING.0) }
+        Self { store: Arc::new(store), prefix, now: AtomicI64::new(BEGINNING.0) }
     }
 }
 

@@ -21,10 +21,7 @@ fn options(server: &Server) -> ValkeyOptions {
 /// The error of an open that must fail, with words that it must say.
 async fn refused(options: ValkeyOptions, words: &[&str]) -> OpenError {
     let shown = options.to_string();
-    let error = match ValkeyStore::open(options).await {
-        Ok(_) => panic!("{shown} was opened"),
-        Err(error) => error,
-    };
+    let Err(error) = ValkeyStore::open(options).await else { panic!("{shown} was opened") };
     for word in words {
         assert!(error.to_string().contains(word), "{word:?} is missing in: {error}");
     }

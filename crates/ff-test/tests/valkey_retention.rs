@@ -1,0 +1,84 @@
+//! What retention leaves on Valkey: nothing of what is gone, and all of what is not.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
+
+use std::collections::BTreeSet;
+
+use ff_core::backend::BackendExt;
+use ff_core::id::ExecutionId;
+use ff_core::operation::Trim;
+use ff_core::read::{Filter, Search};
+use ff_core::time::TimestampMs;
+use ff_test::servers;
+use ff_test::stages::ValkeyStage;
+use ff_test::world::World;
+
+const HOUR: i64 = 3_600_000;
+
+/// All that a search finds, page by page; nothing twice.
+async fn found(world: &World) -> BTreeSet<ExecutionId> {
+    let (mut found, mut cursor) = (BTreeSet::new(), None);
+    let mut last = None;
+    loop {
+        let search = Search { filter: Filter::default(), cursor, limit: 7 };
+        let page = world.backend.ask(search).await.unwrap();
+        for record in &page.items {
+            let place = (record.created_at, record.execution_id);
+            assert!(last.is_none_or(|last| place < last), "newest first");
+            last = Some(place);
+            assert!(found.insert(record.execution_id), "found twice");
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return found;
+        }
+    }
+}
+
+async fn trim_all(world: &World) {
+    let events_before = TimestampMs(world.now().await.0 - 24 * HOUR);
+    let trim = Trim { events_before, event_bytes: u64::MAX, most: 100 };
+    while world.backend.trim(trim.clone()).await.unwrap().more {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_outlives_its_list_is_still_found_and_the_rest_leaves_nothing() {
+    let stage = ValkeyStage::standalone(Default::default()).await;
+    let prefix = stage.prefix().to_owned();
+    let world = World::new(stage);
+    let mut kept = BTreeSet::new();
+    for n in 0..90 {
+        if n % 3 == 0 {
+            let id = world.submit(world.work_on("waits")).await;
+            kept.insert(id);
+        } else {
+            world.finish(world.work()).await;
+        }
+        world.advance(HOUR / 20).await;
+    }
+    assert_eq!(found(&world).await.len(), 90);
+    // Retention of a day is over for all that has ended.
+    world.pass(24 * HOUR).await;
+    assert_eq!(found(&world).await, kept);
+    world.pass(26 * HOUR).await;
+    trim_all(&world).await;
+    assert_eq!(found(&world).await, kept);
+    let lists = servers::standalone().command(&["KEYS", &format!("{prefix}:*:created*")]).unwrap();
+    assert_eq!(lists, "", "lists of submits are left");
+    world.audit().await;
+    for id in &kept {
+        world.act(ff_test::world::cancel(*id)).await;
+    }
+    world.pass(25 * HOUR).await;
+    trim_all(&world).await;
+    assert_eq!(found(&world).await, BTreeSet::new());
+    let left = servers::standalone().command(&["KEYS", &format!("{prefix}:*")]).unwrap();
+    let left: Vec<_> = left
+        .lines()
+        .filter(|key| {
+            !["clock", "part", "config", "ev"].iter().any(|f| key.contains(&format!(":{f}:")))
+        })
+        .filter(|key| !key.contains(":wake:"))
+        .collect();
+    assert_eq!(left, Vec::<&str>::new(), "something is left of what is gone");
+}

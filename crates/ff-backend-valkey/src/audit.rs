@@ -10,12 +10,12 @@ use ff_core::read::Audited;
 use redis::Value;
 use uuid::Uuid;
 
-use crate::commit::OLD;
+use crate::commit::{ITEMS_MOST, OLD};
 use crate::keys::queue_name;
 use crate::measure::scan;
 use crate::record::Entry;
-use crate::reply;
 use crate::store::Shared;
+use crate::{read, reply};
 
 pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Audited, EngineError> {
     let mut audited = Audited::default();
@@ -26,13 +26,23 @@ pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Audited, EngineError> 
         indexes.read_created(shared, partition).await?;
     }
     indexes.read_queues(shared, &mut audited).await?;
+    let mut by_partition: BTreeMap<u16, Vec<ExecutionId>> = BTreeMap::new();
     for (id, parts) in &executions {
-        if !parts.contains("core") {
+        if parts.contains("core") {
+            by_partition.entry(id.partition()).or_default().push(*id);
+        } else {
             audited.report("I33", Some(*id), format!("left behind: {parts:?}"));
-            continue;
         }
-        audited.checked += 1;
-        check(shared, &mut audited, *id, parts, &mut indexes).await?;
+    }
+    for (partition, ids) in by_partition {
+        for part in ids.chunks(ITEMS_MOST) {
+            let entries = read::executions(shared, partition, part).await?.1;
+            for entry in entries.into_iter().flatten() {
+                audited.checked += 1;
+                let parts = &executions[&entry.execution.id];
+                check(shared, &mut audited, &entry, parts, &mut indexes).await?;
+            }
+        }
     }
     let listed = indexes.queues.keys().chain(indexes.leases.keys()).chain(indexes.timers.keys());
     for id in listed.collect::<BTreeSet<_>>() {
@@ -119,15 +129,12 @@ impl Indexes {
 async fn check(
     shared: &Shared,
     audited: &mut Audited,
-    id: ExecutionId,
+    entry: &Entry,
     parts: &BTreeSet<String>,
     indexes: &mut Indexes,
 ) -> Result<(), EngineError> {
-    let mut get = redis::cmd("GET");
-    get.arg(shared.keys.core(id));
-    let record = reply::some_bytes(shared.send(id.partition(), &get).await?)?;
-    let entry = Entry::decode(id, &record)?;
     let execution = &entry.execution;
+    let id = execution.id;
     let place = execution.queue_place().map(|place| (queue_name(&place), place.score));
     let found = indexes.queues.remove(&id).unwrap_or_default();
     if found != place.iter().cloned().collect::<Vec<_>>() {
@@ -145,9 +152,12 @@ async fn check(
     if parts.contains("payload") != entry.payload.is_none() {
         audited.report("I33", Some(id), "its payload stands in the wrong place");
     }
-    let mut length = redis::cmd("LLEN");
-    length.arg(shared.keys.attempts(id));
-    let listed = reply::number(&shared.send(id.partition(), &length).await?)?;
+    let mut listed = 0;
+    if parts.contains("attempts") {
+        let mut length = redis::cmd("LLEN");
+        length.arg(shared.keys.attempts(id));
+        listed = reply::number(&shared.send(id.partition(), &length).await?)?;
+    }
     let earlier = u32::try_from(listed).unwrap_or(u32::MAX) + u32::from(entry.unlisted.is_some());
     audited.check_attempts(execution, earlier, earlier.checked_sub(1));
     audited.check_counts(execution);

@@ -171,10 +171,6 @@ local function claim_queue(prefix, partition, queue, bound_score, bound_raw, lea
 end
 
 local function claim(keys, args)
-  local refused = not_served(args)
-  if refused then
-    return refused
-  end
   local prefix, count = args[2], tonumber(args[9])
   local terms = {
     ttl = tonumber(args[3]), who = args[4], event_tail = args[5],
@@ -191,4 +187,4 @@ local function claim(keys, args)
   return reply
 end
 
-redis.register_function('ff_claim', claim)
+serve('ff_claim', {}, claim)

@@ -162,10 +162,6 @@ local function number_events(prefix, args, places, count)
 end
 
 local function commit(keys, args)
-  local refused = not_served(args)
-  if refused then
-    return refused
-  end
   local prefix, behind, ahead, count = args[2], tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
   local now = clock(prefix, args[6])
   if count == 1 then
@@ -197,5 +193,5 @@ local function commit(keys, args)
   return reply
 end
 
-redis.register_function('ff_commit', commit)
-redis.register_function{ function_name = 'ff_commit_freeing', callback = commit, flags = { 'allow-oom' } }
+serve('ff_commit', {}, commit)
+serve('ff_commit_freeing', { 'allow-oom' }, commit)

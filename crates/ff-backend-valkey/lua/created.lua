@@ -61,10 +61,6 @@ local function newest(index, before, most, reply)
 end
 
 local function created(keys, args)
-  local refused = not_served(args)
-  if refused then
-    return refused
-  end
   local prefix, before, most = args[2], tonumber(args[3]), tonumber(args[4])
   local reply = {}
   for p = 5, #args do
@@ -75,8 +71,4 @@ local function created(keys, args)
   return reply
 end
 
-redis.register_function{
-  function_name = 'ff_created',
-  callback = created,
-  flags = { 'no-writes', 'allow-cross-slot-keys' },
-}
+serve('ff_created', { 'no-writes', 'allow-cross-slot-keys' }, created)

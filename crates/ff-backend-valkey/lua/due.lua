@@ -13,10 +13,6 @@ local function earliest(list, key, most)
 end
 
 local function due(keys, args)
-  local refused = not_served(args)
-  if refused then
-    return refused
-  end
   local prefix, most = args[2], tonumber(args[3])
   local reply = {}
   for p = 4, #args do
@@ -29,8 +25,4 @@ local function due(keys, args)
   return reply
 end
 
-redis.register_function{
-  function_name = 'ff_due',
-  callback = due,
-  flags = { 'no-writes', 'allow-cross-slot-keys' },
-}
+serve('ff_due', { 'no-writes', 'allow-cross-slot-keys' }, due)

@@ -6,10 +6,6 @@
 -- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
 
 local function events(keys, args)
-  local refused = not_served(args)
-  if refused then
-    return refused
-  end
   local prefix, most = args[2], tonumber(args[3])
   local reply = {}
   for p = 4, #args, 2 do
@@ -29,8 +25,4 @@ local function events(keys, args)
   return reply
 end
 
-redis.register_function{
-  function_name = 'ff_events',
-  callback = events,
-  flags = { 'no-writes', 'allow-cross-slot-keys' },
-}
+serve('ff_events', { 'no-writes', 'allow-cross-slot-keys' }, events)

@@ -26,10 +26,6 @@ local function event_at(stream, number)
 end
 
 local function history(keys, args)
-  local refused = not_served(args)
-  if refused then
-    return refused
-  end
   local stream, number, stop, most = keys[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[4])
   local reply = {}
   while number > 0 and #reply < 2 * most do
@@ -48,4 +44,4 @@ local function history(keys, args)
   return reply
 end
 
-redis.register_function{ function_name = 'ff_history', callback = history, flags = { 'no-writes' } }
+serve('ff_history', { 'no-writes' }, history)

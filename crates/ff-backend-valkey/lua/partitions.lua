@@ -3,10 +3,6 @@
 -- Reply: the three counts that hold. Errors: FFCALLVERSION. Events: none.
 
 local function partitions(keys, args)
-  local refused = not_served(args)
-  if refused then
-    return refused
-  end
   local names = { 'num_flow_partitions', 'num_budget_partitions', 'num_quota_partitions' }
   if redis.call('EXISTS', keys[1]) == 0 then
     redis.call('HSET', keys[1], names[1], args[2], names[2], args[3], names[3], args[4])
@@ -14,4 +10,4 @@ local function partitions(keys, args)
   return redis.call('HMGET', keys[1], unpack(names))
 end
 
-redis.register_function('ff_partitions', partitions)
+serve('ff_partitions', {}, partitions)

@@ -56,10 +56,6 @@ local function peek_partition(prefix, partition, args, lanes, most, reply)
 end
 
 local function peek(keys, args)
-  local refused = not_served(args)
-  if refused then
-    return refused
-  end
   local prefix, most, lanes = args[2], tonumber(args[3]) - 1, tonumber(args[4])
   local reply = {}
   for p = 5 + lanes, #args do
@@ -68,8 +64,4 @@ local function peek(keys, args)
   return reply
 end
 
-redis.register_function{
-  function_name = 'ff_peek',
-  callback = peek,
-  flags = { 'no-writes', 'allow-cross-slot-keys' },
-}
+serve('ff_peek', { 'no-writes', 'allow-cross-slot-keys' }, peek)

@@ -5,10 +5,6 @@
 -- Errors: FFCALLVERSION. Events: none.
 
 local function read(keys, args)
-  local refused = not_served(args)
-  if refused then
-    return refused
-  end
   local reply = { clock(args[2], args[3]) }
   for i, key in ipairs(keys) do
     reply[i + 1] = redis.call('GET', key)
@@ -16,4 +12,4 @@ local function read(keys, args)
   return reply
 end
 
-redis.register_function{ function_name = 'ff_read', callback = read, flags = { 'no-writes' } }
+serve('ff_read', { 'no-writes' }, read)

@@ -6,10 +6,6 @@
 -- Errors: FFCALLVERSION. Events: none.
 
 local function sweep(keys, args)
-  local refused = not_served(args)
-  if refused then
-    return refused
-  end
   local hours, bucket, old = keys[1], keys[2], keys[3]
   local prefix, partition, hour, most = args[2], args[3], args[4], tonumber(args[5])
   local entries = redis.call('LRANGE', bucket, 0, most - 1)
@@ -30,4 +26,4 @@ local function sweep(keys, args)
   return #entries
 end
 
-redis.register_function{ function_name = 'ff_sweep', callback = sweep, flags = { 'allow-oom' } }
+serve('ff_sweep', { 'allow-oom' }, sweep)

@@ -16,10 +16,6 @@ local function extent(events)
 end
 
 local function trim(keys, args)
-  local refused = not_served(args)
-  if refused then
-    return refused
-  end
   local before, bytes, most = tonumber(args[4]), tonumber(args[5]), tonumber(args[6])
   local stream = keys[1]
   local length = redis.call('XLEN', stream)
@@ -44,4 +40,4 @@ local function trim(keys, args)
   return { removed, last == #entries and last < length and 1 or 0 }
 end
 
-redis.register_function{ function_name = 'ff_trim', callback = trim, flags = { 'allow-oom' } }
+serve('ff_trim', { 'allow-oom' }, trim)

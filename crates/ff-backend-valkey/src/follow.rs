@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ff_core::cursor;
@@ -13,6 +12,7 @@ use ff_core::time::TimestampMs;
 use redis::Value;
 use tokio::sync::watch;
 
+use crate::attendance::{Attendance, Present};
 use crate::everywhere::Missing;
 use crate::store::{Shared, join_all};
 use crate::{log, read, reply};
@@ -35,19 +35,17 @@ type Seen = Vec<u64>;
 /// Tells followers that the log has grown. Runs only while somebody follows.
 pub(crate) struct Tail {
     grown: watch::Sender<u64>,
-    followers: AtomicUsize,
+    followers: Attendance,
 }
-
-/// A follower of this process; the tail ends with the last one.
-struct Follower<'a>(&'a Tail);
 
 impl Tail {
     pub(crate) fn new() -> Self {
-        Self { grown: watch::Sender::new(0), followers: AtomicUsize::new(0) }
+        Self { grown: watch::Sender::new(0), followers: Attendance::default() }
     }
 
-    fn join(shared: &Arc<Shared>) -> Follower<'_> {
-        if shared.tail.followers.fetch_add(1, Ordering::AcqRel) == 0 {
+    fn join(shared: &Arc<Shared>) -> Present<'_> {
+        let (present, start) = shared.tail.followers.join();
+        if let Some(shift) = start {
             let partitions = 0..shared.settings.partitions.flow;
             // In a cluster one command cannot wait for streams of several slots.
             let parts: Vec<Vec<u16>> = if shared.client.is_cluster() {
@@ -56,81 +54,65 @@ impl Tail {
                 vec![partitions.collect()]
             };
             for part in parts {
-                tokio::spawn(tail(Arc::clone(shared), part));
+                tokio::spawn(tail(Arc::clone(shared), part, shift));
             }
         }
-        Follower(&shared.tail)
-    }
-}
-
-impl Drop for Follower<'_> {
-    fn drop(&mut self) {
-        self.0.followers.fetch_sub(1, Ordering::AcqRel);
+        present
     }
 }
 
 /// Waits for new entries of some partitions' streams and tells of them.
-async fn tail(shared: Arc<Shared>, partitions: Vec<u16>) {
+async fn tail(shared: Arc<Shared>, partitions: Vec<u16>, shift: u64) {
     let Some(&first) = partitions.first() else { return };
     let slot = shared.keys.slot(first);
-    let mut connection = None;
-    let mut after: BTreeMap<String, String> = BTreeMap::new();
-    while shared.tail.followers.load(Ordering::Acquire) > 0 && !shared.is_closing() {
-        if connection.is_none() {
-            connection = shared.client.dedicated(slot).await.ok();
-        }
-        let grown = match &mut connection {
-            Some(dedicated) => {
-                let mut call = redis::cmd("XREAD");
-                call.arg("COUNT").arg(1).arg("BLOCK").arg(TURN.as_millis() as u64).arg("STREAMS");
-                let streams: Vec<_> = partitions.iter().map(|p| shared.keys.events(*p)).collect();
-                call.arg(&streams);
-                for stream in &streams {
-                    call.arg(after.get(stream).map_or("$", |id| id.as_str()));
-                }
-                dedicated.query(&call, TURN + shared.options.call_timeout).await
+    let (mut connection, mut places) = (None, None);
+    while shared.tail.followers.goes_on(shift) && !shared.is_closing() {
+        let turn = async {
+            // Where the logs end is read before followers are told to look: what comes later than
+            // that ends the wait.
+            let after = match places.take() {
+                Some(after) => after,
+                None => ends(&shared, &partitions).await?,
+            };
+            shared.tail.grown.send_modify(|turn| *turn += 1);
+            if connection.is_none() {
+                connection = Some(shared.client.dedicated(slot).await?);
             }
-            None => Err(EngineError::unavailable("no connection to follow on")),
+            let Some(dedicated) = &mut connection else { return Ok(()) };
+            let call = wait_for_entries(&shared, &partitions, &after);
+            let grown = dedicated.query(&call, TURN + shared.options.call_timeout).await?;
+            if matches!(grown, Value::Nil) {
+                places = Some(after);
+            }
+            Ok::<_, EngineError>(())
         };
-        match grown {
-            Ok(grown) => {
-                note_places(&mut after, grown);
-                shared.tail.grown.send_modify(|turn| *turn += 1);
-            }
-            Err(error) => {
-                tracing::debug!(%error, "the wait for events broke off");
-                connection = None;
-                after.clear();
-                tokio::time::sleep(REST).await;
-            }
+        if let Err(error) = turn.await {
+            tracing::debug!(%error, "the wait for events broke off");
+            (connection, places) = (None, None);
+            tokio::time::sleep(REST).await;
         }
     }
 }
 
-/// Where each stream goes on: behind the last entry that was shown.
-fn note_places(after: &mut BTreeMap<String, String>, grown: Value) {
-    let Ok(streams) = reply::flat(grown) else { return };
-    let mut items = streams.into_iter().peekable();
-    while let Some(item) = items.next() {
-        // One list of name and entries each, or name and entries in turn.
-        let (name, entries) = match item {
-            Value::Array(pair) => {
-                let mut pair = pair.into_iter();
-                (pair.next(), pair.next())
-            }
-            name => (Some(name), items.next()),
-        };
-        let (Some(Ok(name)), Some(Ok(entries))) =
-            (name.map(reply::text), entries.map(reply::array))
-        else {
-            continue;
-        };
-        let last = entries.into_iter().last().and_then(|entry| reply::array(entry).ok());
-        let id = last.and_then(|entry| entry.into_iter().next()).map(reply::text);
-        if let Some(Ok(id)) = id {
-            after.insert(name, id);
-        }
+/// The number of the newest event of each partition.
+async fn ends(shared: &Arc<Shared>, partitions: &[u16]) -> Result<Vec<u64>, EngineError> {
+    let [partition] = partitions else { return newest(shared).await };
+    let mut get = redis::cmd("HGET");
+    get.arg(shared.keys.partition(*partition)).arg("n");
+    let counter = shared.send(*partition, &get).await?;
+    Ok(vec![if counter == Value::Nil { 0 } else { reply::number(&counter)?.unsigned_abs() }])
+}
+
+fn wait_for_entries(shared: &Shared, partitions: &[u16], after: &[u64]) -> redis::Cmd {
+    let mut call = redis::cmd("XREAD");
+    call.arg("COUNT").arg(1).arg("BLOCK").arg(TURN.as_millis() as u64).arg("STREAMS");
+    for partition in partitions {
+        call.arg(shared.keys.events(*partition));
     }
+    for number in after {
+        call.arg(format!("{number}-0"));
+    }
+    call
 }
 
 pub(crate) async fn events(

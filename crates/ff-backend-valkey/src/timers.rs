@@ -4,7 +4,6 @@
 //! at once, and to an engine elsewhere by a token when this process has none.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ff_core::error::EngineError;
@@ -12,6 +11,7 @@ use ff_core::read::Followed;
 use ff_core::time::TimestampMs;
 use tokio::sync::watch;
 
+use crate::attendance::Attendance;
 use crate::client::slot_of;
 use crate::follow::LONGEST_WAIT;
 use crate::reply;
@@ -32,21 +32,13 @@ const TOKENS_MOST: usize = 8;
 /// The soonest timer that was set and not told.
 pub(crate) struct Timers {
     soonest: watch::Sender<Option<TimestampMs>>,
-    followers: AtomicUsize,
-}
-
-/// An engine of this process; the wait for tokens ends with the last one.
-struct Follower<'a>(&'a Timers);
-
-impl Drop for Follower<'_> {
-    fn drop(&mut self) {
-        self.0.followers.fetch_sub(1, Ordering::AcqRel);
-    }
+    /// Engines of this process.
+    engines: Attendance,
 }
 
 impl Timers {
     pub(crate) fn new() -> Self {
-        Self { soonest: watch::Sender::new(None), followers: AtomicUsize::new(0) }
+        Self { soonest: watch::Sender::new(None), engines: Attendance::default() }
     }
 
     /// A timer was set.
@@ -59,13 +51,6 @@ impl Timers {
             sooner
         });
     }
-
-    fn join(shared: &Arc<Shared>) -> Follower<'_> {
-        if shared.timers.followers.fetch_add(1, Ordering::AcqRel) == 0 {
-            tokio::spawn(listen(Arc::clone(shared)));
-        }
-        Follower(&shared.timers)
-    }
 }
 
 /// A timer of `partition` was set by this process.
@@ -73,7 +58,7 @@ pub(crate) fn note(shared: &Arc<Shared>, partition: u16, due: TimestampMs) {
     shared.timers.set(due);
     let now = shared.clock.estimate(partition);
     let soon = now.is_some_and(|now| due < now.after(LOOK_MS));
-    if soon && shared.timers.followers.load(Ordering::Acquire) == 0 {
+    if soon && !shared.timers.engines.is_running() {
         tokio::spawn(push(Arc::clone(shared), due));
     }
 }
@@ -92,11 +77,11 @@ async fn push(shared: Arc<Shared>, due: TimestampMs) {
 }
 
 /// Takes tokens as long as an engine of this process follows.
-async fn listen(shared: Arc<Shared>) {
+async fn listen(shared: Arc<Shared>, shift: u64) {
     let key = shared.keys.timer_wake();
     let slot = slot_of(key.as_bytes());
     let mut connection = None;
-    while shared.timers.followers.load(Ordering::Acquire) > 0 && !shared.is_closing() {
+    while shared.timers.engines.goes_on(shift) && !shared.is_closing() {
         if connection.is_none() {
             connection = shared.client.dedicated(slot).await.ok();
         }
@@ -131,7 +116,10 @@ pub(crate) async fn sooner(
     wait: Duration,
 ) -> Result<Followed, EngineError> {
     let deadline = Instant::now() + wait.min(LONGEST_WAIT);
-    let _follower = Timers::join(shared);
+    let (_present, start) = shared.timers.engines.join();
+    if let Some(shift) = start {
+        tokio::spawn(listen(Arc::clone(shared), shift));
+    }
     let mut soonest = shared.timers.soonest.subscribe();
     loop {
         let found = *soonest.borrow_and_update();

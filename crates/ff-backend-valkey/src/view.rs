@@ -25,6 +25,9 @@ use crate::store::Shared;
 /// passed over no longer than that.
 const FRESH: Duration = Duration::from_millis(50);
 
+/// Lanes that a process remembers; beyond that it forgets those it has not claimed from just now.
+const LANES_MOST: usize = 1000;
+
 /// An entry of a queue. The derived order is the order of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Candidate {
@@ -107,6 +110,9 @@ impl Views {
     /// Takes over what a look found, begun at `begun`.
     fn replace(&self, lanes: &[String], queues: Vec<(usize, Queue)>, begun: Instant) {
         let mut views = self.lock();
+        if views.len() > LANES_MOST {
+            views.retain(|_, view| view.looked_at.is_some_and(|at| at.elapsed() < FRESH));
+        }
         for lane in lanes {
             let view = views.entry(lane.clone()).or_default();
             view.looked_at = Some(begun);

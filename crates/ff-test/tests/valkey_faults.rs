@@ -126,6 +126,31 @@ async fn a_replica_that_takes_over_has_what_was_acknowledged() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_replica_has_is_not_acknowledged() {
+    let pair = Replicated::start(&ServerOptions::default());
+    let options: ValkeyOptions = pair.primary().url().parse().unwrap();
+    let with = |durability| ValkeyOptions {
+        durability,
+        call_timeout: Duration::from_millis(500),
+        ..options.clone()
+    };
+    let (lax, strict) =
+        (open_with(with(Durability::Memory)).await, open_with(with(Durability::Replica)).await);
+    // A replica that has just come acknowledges nothing for up to a second.
+    tokio::task::block_in_place(|| pair.catch_up());
+    strict.call(work(&*strict)).await.unwrap();
+    pair.replica().pause();
+    lax.call(work(&*lax)).await.unwrap();
+    let submit = work(&*strict);
+    let error = strict.call(submit.clone()).await.unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    pair.replica().resume();
+    tokio::task::block_in_place(|| pair.catch_up());
+    // Sent again it is acknowledged, whether or not the first was carried out.
+    strict.call(submit).await.unwrap();
+}
+
 fn work(backend: &dyn Backend) -> Submit {
     let id = ExecutionId::solo(Uuid::now_v7(), &backend.settings().partitions);
     Submit::new(id, LaneId::new("faults").unwrap(), Kind::new("fault").unwrap())

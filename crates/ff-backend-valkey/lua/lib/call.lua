@@ -15,3 +15,14 @@ local function not_served(args)
   return redis.error_reply('FFCALLVERSION library serves ' .. CALL_VERSION .. ' and the one before, called with '
     .. tostring(args[1]))
 end
+
+-- Registers a function that checks its caller's version first.
+local function serve(name, flags, callback)
+  redis.register_function{
+    function_name = name,
+    flags = flags,
+    callback = function(keys, args)
+      return not_served(args) or callback(keys, args)
+    end,
+  }
+end

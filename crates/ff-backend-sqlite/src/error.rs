@@ -22,11 +22,6 @@ pub enum OpenError {
          use a newer build"
     )]
     TooNew { found: u32, known: u32 },
-    #[error(
-        "partition_mismatch: {field} is {configured} in the configuration and {stored} in the store; \
-         the count is fixed when a store is made"
-    )]
-    PartitionMismatch { field: &'static str, configured: u16, stored: u16 },
     #[error(transparent)]
     Refused(#[from] ff_core::error::Refusal),
     #[error("the writer thread could not be started: {0}")]

@@ -52,13 +52,13 @@ pub(crate) fn settle_partitions(
         };
         let stored: u16 =
             text.parse().map_err(|_| OpenError::Damaged(format!("{field} is {text:?}")))?;
-        if options.partitions.is_some() && stored != configured {
-            return Err(OpenError::PartitionMismatch { field, configured, stored });
-        }
         *settled = stored;
     }
-    transaction.commit()?;
     settled.check()?;
+    if let Some(configured) = &options.partitions {
+        configured.agree_with(&settled)?;
+    }
+    transaction.commit()?;
     Ok(settled)
 }
 

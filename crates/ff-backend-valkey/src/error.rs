@@ -34,11 +34,6 @@ pub enum OpenError {
          {served}; use a newer build"
     )]
     LibraryTooNew { found: u32, served: u32 },
-    #[error(
-        "partition_mismatch: {field} is {configured} in the configuration and {stored} in the store; \
-         the count is fixed when a store is made"
-    )]
-    PartitionMismatch { field: &'static str, configured: u16, stored: u16 },
     #[error(transparent)]
     Refused(#[from] ff_core::error::Refusal),
     #[error("the store is damaged: {0}")]

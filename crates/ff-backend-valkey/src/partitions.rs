@@ -9,8 +9,6 @@ use crate::keys::Keys;
 use crate::library::CALL_VERSION;
 use crate::reply;
 
-const FIELDS: [&str; 3] = ["num_flow_partitions", "num_budget_partitions", "num_quota_partitions"];
-
 /// The counts of this deployment; `given` ones must be equal to the stored ones.
 pub(crate) async fn agree(
     client: &Client,
@@ -30,16 +28,7 @@ pub(crate) async fn agree(
         .ok_or_else(|| OpenError::Damaged(format!("{key} does not hold the three counts")))?;
     stored.check()?;
     if given.is_some() {
-        let pairs = [
-            (wanted.flow, stored.flow),
-            (wanted.budget, stored.budget),
-            (wanted.quota, stored.quota),
-        ];
-        for (field, (configured, stored)) in FIELDS.into_iter().zip(pairs) {
-            if configured != stored {
-                return Err(OpenError::PartitionMismatch { field, configured, stored });
-            }
-        }
+        wanted.agree_with(&stored)?;
     }
     Ok(stored)
 }

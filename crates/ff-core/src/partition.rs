@@ -24,14 +24,32 @@ impl Default for PartitionConfig {
 impl PartitionConfig {
     pub const MAX: u16 = 4096;
 
-    /// Refuses a count of zero or beyond [`PartitionConfig::MAX`], naming the field.
-    pub fn check(&self) -> Result<(), Refusal> {
-        let fields = [
+    /// The counts by their names.
+    pub fn fields(&self) -> [(&'static str, u16); 3] {
+        [
             ("num_flow_partitions", self.flow),
             ("num_budget_partitions", self.budget),
             ("num_quota_partitions", self.quota),
-        ];
-        for (field, count) in fields {
+        ]
+    }
+
+    /// Refuses configured counts that differ from the stored ones, naming both.
+    pub fn agree_with(&self, stored: &Self) -> Result<(), Refusal> {
+        for ((field, configured), (_, stored)) in self.fields().into_iter().zip(stored.fields()) {
+            if configured != stored {
+                let detail = format!(
+                    "{field} is {configured} in the configuration and {stored} in the store; the \
+                     count is fixed when a store is made"
+                );
+                return Err(Refusal::at(Code::PartitionMismatch, field, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a count of zero or beyond [`PartitionConfig::MAX`], naming the field.
+    pub fn check(&self) -> Result<(), Refusal> {
+        for (field, count) in self.fields() {
             if !(1..=Self::MAX).contains(&count) {
                 return Err(Refusal::at(
                     Code::InvalidInput,

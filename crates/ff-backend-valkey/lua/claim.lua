@@ -58,8 +58,8 @@ local function look_at(record, now)
   return true, timer, has_flag(flags, PAYLOAD_BESIDE)
 end
 
--- The record with the claim noted and its event's number, and the event.
-local function noted(record, raw, lease_id, number, now, terms)
+-- The record with the claim noted, but for its event's number in front, and the event.
+local function noted(record, raw, lease_id, now, terms)
   local last, revision, seq, epoch, attempt, kind, flags = struct.unpack(HEAD, record)
   local body_at, timed = HEAD_BYTES + 1, ''
   if has_flag(flags, TIMED) then
@@ -68,7 +68,7 @@ local function noted(record, raw, lease_id, number, now, terms)
   end
   local event = CLAIMED .. raw .. struct.pack('>I6I4I6I4I4', now, seq + 1, last, attempt, epoch + 1)
     .. terms.event_tail .. string.char(kind)
-  record = struct.pack(HEAD, number, revision + 1, seq + 1, epoch + 1, attempt, kind, flags,
+  record = struct.pack(HEAD_BEHIND_NUMBER, revision + 1, seq + 1, epoch + 1, attempt, kind, flags,
     22 + #terms.who) .. timed .. lease_id .. struct.pack('>I6', now) .. terms.who .. string.sub(record, body_at)
   return record, event
 end
@@ -104,7 +104,7 @@ local function choose(prefix, partition, rows, bound_score, bound_raw, wanted, n
         append(taken.claimed, raw)
         append(taken.gone, raw)
         if timer then
-          append(taken.timers, string.format('%.0f', timer), raw)
+          append(taken.timers, timer, raw)
         end
         append(reply, raw, #taken.found)
         append(reply, payload)
@@ -116,20 +116,23 @@ local function choose(prefix, partition, rows, bound_score, bound_raw, wanted, n
   return taken.left or row
 end
 
--- Gives events their numbers and writes all that was taken of one queue.
+-- Writes all that was taken of one queue.
 local function lease(prefix, partition, index, lease_ids, now, terms, taken)
-  local number = take_numbers(prefix, partition, taken.count)
-  local events, leases, expiry = {}, {}, string.format('%.0f', now + terms.ttl)
+  local events, leases, expiry = {}, {}, now + terms.ttl
   local found, raw = taken.found, taken.claimed
   for i = 1, taken.count do
     local lease_id = string.sub(lease_ids, i * 16 - 15, i * 16)
-    local record, event = noted(found[2 * i], raw[i], lease_id, number + i - 1, now, terms)
-    redis.call('SET', found[2 * i - 1], record)
+    local record, event = noted(found[2 * i], raw[i], lease_id, now, terms)
     found[2 * i] = record
     events[i] = framed(event)
     append(leases, expiry, raw[i])
   end
-  append_events(prefix, partition, number, table.concat(events))
+  local number = append_events(prefix, partition, table.concat(events), taken.count)
+  for i = 1, taken.count do
+    local record = struct.pack('>I6', number + i - 1) .. found[2 * i]
+    redis.call('SET', found[2 * i - 1], record)
+    found[2 * i] = record
+  end
   redis.call('ZADD', index .. ':leases', unpack(leases))
   if #taken.timers > 0 then
     redis.call('ZADD', index .. ':timers', unpack(taken.timers))

@@ -137,14 +137,13 @@ local function commit_one(prefix, args, now, behind, ahead)
   end
   local number, event = 0, args[at + 9]
   if event ~= '' then
-    number = take_numbers(prefix, args[at], 1)
-    append_events(prefix, args[at], number, framed(event))
+    number = append_events(prefix, args[at], framed(event), 1)
   end
   perform(args, at, number)
   return { now, number }
 end
 
--- Gives the events of a call their numbers, partition by partition, and appends them.
+-- Appends the events of a call, partition by partition: the first number of each.
 local function number_events(prefix, args, places, count)
   local events, numbers = {}, {}
   for i = 1, count do
@@ -154,9 +153,7 @@ local function number_events(prefix, args, places, count)
     end
   end
   for partition, list in pairs(events) do
-    local first = take_numbers(prefix, partition, #list)
-    append_events(prefix, partition, first, table.concat(list))
-    numbers[partition] = first
+    numbers[partition] = append_events(prefix, partition, table.concat(list), #list)
   end
   return numbers
 end
@@ -167,10 +164,20 @@ local function commit(keys, args)
   if count == 1 then
     return commit_one(prefix, args, now, behind, ahead)
   end
-  local reply, places = { now }, {}
+  local reply, places, touched = { now }, {}, {}
   local at = 6
   for i = 1, count do
+    local core, key = args[at + 1], args[at + 6]
     local why = hindrance(args, at, now, behind, ahead)
+    -- All are looked at before one is written: what an earlier item changes is no longer as read.
+    if not why and (touched[core] or touched[key]) then
+      why = CHANGED
+    elseif not why then
+      touched[core] = true
+      if key ~= '' then
+        touched[key] = true
+      end
+    end
     reply[i + 1] = why
     places[i] = not why and at
     at = at + ITEM_ARGUMENTS + 4 * tonumber(args[at + 10])

@@ -1,23 +1,38 @@
 -- ff_events: the log of some partitions of one node, each after a number.
--- Keys: one of the node, for routing. Arguments: call version; prefix; most entries of a partition;
--- then partition and number, in turn.
--- Reply: for each partition its number, the newest event number, and the entries: number of the
--- first event, bytes.
+-- Keys: one of the node, for routing. Arguments: call version; prefix; most entries of a partition,
+-- 0 to learn only where the logs end; then partition and number, in turn.
+-- Reply: for each partition its number, the newest event number if only that was asked for, else 1
+-- when the log goes on behind the entries that follow; these with the number of their last event
+-- and their bytes.
 -- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
+
+-- The number of the newest event, kept or not.
+local function newest(stream)
+  if redis.call('EXISTS', stream) == 0 then
+    return 0
+  end
+  local about = redis.call('XINFO', 'STREAM', stream)
+  for i = 1, #about, 2 do
+    if about[i] == 'last-generated-id' then
+      return entry_number(about[i + 1]) * NUMBERS
+    end
+  end
+end
 
 local function events(keys, args)
   local prefix, most = args[2], tonumber(args[3])
   local reply = {}
   for p = 4, #args, 2 do
-    local stream = prefix .. ':ev:{fp:' .. args[p] .. '}'
-    local newest = redis.call('HGET', prefix .. ':part:{fp:' .. args[p] .. '}', 'n') or '0'
-    local answer = { args[p], newest }
-    if tonumber(newest) > tonumber(args[p + 1]) then
-      -- The entry that holds the number may hold later ones too.
-      local first = redis.call('XREVRANGE', stream, args[p + 1], '-', 'COUNT', 1)[1]
-      local from = first and first[1] or '-'
-      for _, entry in ipairs(redis.call('XRANGE', stream, from, '+', 'COUNT', most + 1)) do
-        append(answer, (string.match(entry[1], '^%d+')), entry[2][2])
+    local stream, after = log_key(prefix, args[p]), tonumber(args[p + 1])
+    local answer = { args[p] }
+    if most == 0 then
+      answer[2] = newest(stream)
+    else
+      -- The entry that holds the next number may hold this one too.
+      local entries = redis.call('XRANGE', stream, entry_id(entry_of(after + 1)), '+', 'COUNT', most + 1)
+      answer[2] = #entries > most and 1 or 0
+      for i = 1, math.min(#entries, most) do
+        append(answer, entry_number(entries[i][1]) * NUMBERS, entries[i][2][2])
       end
     end
     reply[#reply + 1] = answer

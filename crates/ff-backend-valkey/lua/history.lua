@@ -6,23 +6,23 @@
 
 -- The event with this number, if it is kept.
 local function event_at(stream, number)
-  local at = string.format('%.0f', number)
-  local entry = redis.call('XREVRANGE', stream, at, '-', 'COUNT', 1)[1]
+  local id = entry_id(entry_of(number))
+  local entry = redis.call('XRANGE', stream, id, id)[1]
   if not entry then
     return nil
   end
-  local events, place = entry[2][2], 1
-  for _ = 1, number - tonumber(string.match(entry[1], '^%d+')) do
-    if place > #events then
-      return nil
-    end
+  local events, starts, place = entry[2][2], {}, 1
+  while place <= #events do
+    starts[#starts + 1] = place
     place = place + 3 + struct.unpack('>I3', string.sub(events, place, place + 2))
   end
-  if place > #events then
+  -- The last event of an entry has a multiple of NUMBERS.
+  local start = starts[#starts - (entry_of(number) * NUMBERS - number)]
+  if not start then
     return nil
   end
-  local length = struct.unpack('>I3', string.sub(events, place, place + 2))
-  return string.sub(events, place + 3, place + 2 + length)
+  local length = struct.unpack('>I3', string.sub(events, start, start + 2))
+  return string.sub(events, start + 3, start + 2 + length)
 end
 
 local function history(keys, args)

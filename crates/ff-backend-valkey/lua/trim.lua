@@ -1,4 +1,4 @@
--- ff_trim: removes the oldest events of one partition's log. Numbers go on from their counter.
+-- ff_trim: removes the oldest events of one partition's log. Numbers go on from the stream's own count.
 -- Keys: the partition's event stream. Arguments: call version; prefix; partition; events from
 -- before this instant go; of the rest the newest so many bytes stay; most entries of one call.
 -- Reply: events removed, 1 when more is to be removed.
@@ -36,7 +36,7 @@ local function trim(keys, args)
   if not last then
     return { 0, 0 }
   end
-  redis.call('XTRIM', stream, 'MINID', string.match(entries[last][1], '^%d+') + 1)
+  redis.call('XTRIM', stream, 'MINID', entry_id(entry_number(entries[last][1]) + 1))
   return { removed, last == #entries and last < length and 1 or 0 }
 end
 

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use crate::commit::{Committed, Item};
 use crate::read::{Known, read};
 use crate::store::Shared;
-use crate::{claim, commit, due};
+use crate::{claim, commit, crowd, due};
 
 /// How often a command is decided again because others changed what it rests on.
 const TRIES_MOST: u32 = 200;
@@ -212,15 +212,15 @@ async fn commit_all(
     for freeing in [true, false] {
         let items = commits.iter().enumerate();
         let items = items.filter(|(_, (_, job, _))| job.is_freeing() == freeing);
-        let items = items.map(|(n, (_, _, (_, item)))| (n, item)).collect();
-        let calls = commit::calls(shared.client.is_cluster(), items);
-        let sending = calls.iter().map(|call| async move {
-            let items: Vec<_> = call.iter().map(|(_, item)| *item).collect();
-            (call, commit::send(shared, &items, freeing).await)
+        let items = items.map(|(n, (_, _, (_, item)))| (n, Arc::clone(&item.wire)));
+        let calls = commit::calls(shared.client.is_cluster(), items.collect());
+        let sending = calls.into_iter().map(|call| async move {
+            let (places, items): (Vec<_>, Vec<_>) = call.into_iter().unzip();
+            (places, crowd::send(shared, items, freeing).await)
         });
-        for (call, result) in crate::store::join_all(sending).await {
-            for (k, (n, _)) in call.iter().enumerate() {
-                outcomes[*n] = Some(match &result {
+        for (places, result) in crate::store::join_all(sending).await {
+            for (k, n) in places.into_iter().enumerate() {
+                outcomes[n] = Some(match &result {
                     Ok(committed) => Ok(committed[k]),
                     Err(error) => Err(error.clone()),
                 });

@@ -215,9 +215,8 @@ async fn send(
 /// In a cluster all keys of the partition that a claim writes; the records it reads first.
 fn keys(shared: &Shared, taking: &Taking) -> Vec<String> {
     let (keys, partition) = (&shared.keys, taking.partition);
-    let mut named = vec![keys.partition(partition)];
+    let mut named = vec![keys.events(partition)];
     if shared.client.is_cluster() {
-        named.push(keys.events(partition));
         named.push(keys.queue(partition, &taking.queue));
         named.extend(["ready", "leases"].map(|name| keys.index(partition, name)));
     }

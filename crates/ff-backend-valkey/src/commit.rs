@@ -21,6 +21,8 @@ use crate::store::Shared;
 /// Items of one call. Everything else waits while a function runs.
 pub(crate) const ITEMS_MOST: usize = 64;
 
+const _: () = assert!(ITEMS_MOST as u64 <= crate::log::NUMBERS, "events of a call have numbers");
+
 /// Bytes after which a call takes no further item.
 const CALL_BYTES: usize = 1 << 20;
 
@@ -40,6 +42,14 @@ pub(crate) struct Item {
     pub(crate) ready: Option<String>,
     /// When time will change it next, if that is new.
     pub(crate) due: Option<TimestampMs>,
+    pub(crate) wire: Arc<Wire>,
+}
+
+/// What the function is given of an item.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    id: ExecutionId,
+    removes: bool,
     arguments: Vec<Bytes>,
     changes: Vec<Change>,
 }
@@ -140,7 +150,9 @@ impl<'a> Draft<'a> {
             event.unwrap_or_default().into(),
         ];
         let (ready, due) = (self.ready.take(), self.due);
-        Ok(Item { id, after, ready, due, arguments, changes: std::mem::take(&mut self.changes) })
+        let changes = std::mem::take(&mut self.changes);
+        let wire = Arc::new(Wire { id, removes: after.is_none(), arguments, changes });
+        Ok(Item { id, after, ready, due, wire })
     }
 
     fn change(&mut self, letter: u8, key: String, a: impl Into<Bytes>, b: impl Into<Bytes>) {
@@ -265,12 +277,23 @@ impl<'a> Draft<'a> {
 }
 
 impl Item {
+    /// Takes over the number that the store gave its event.
+    pub(crate) fn settle(self, number: u64) -> Option<Entry> {
+        let mut after = self.after?;
+        if number > 0 {
+            Arc::make_mut(&mut after.execution).last_event = number;
+        }
+        Some(after)
+    }
+}
+
+impl Wire {
     /// All keys that the item touches. In a cluster they are named, so that the server refuses the
     /// call as a whole while their slot is on its way to another node.
     fn keys(&self, keys: &Keys, touched: &mut BTreeSet<String>) {
         let (id, partition) = (self.id, self.id.partition());
-        touched.extend([keys.partition(partition), keys.events(partition), keys.core(id)]);
-        if self.after.is_none() {
+        touched.extend([keys.events(partition), keys.core(id)]);
+        if self.removes {
             touched.extend([keys.payload(id), keys.results(id), keys.attempts(id)]);
         }
         for change in &self.changes {
@@ -287,29 +310,20 @@ impl Item {
         let changes = self.changes.iter().map(|c| c.key.len() + c.a.len() + c.b.len() + 8);
         self.arguments.iter().map(Bytes::len).sum::<usize>() + changes.sum::<usize>()
     }
-
-    /// Takes over the number that the store gave its event.
-    pub(crate) fn settle(self, number: u64) -> Option<Entry> {
-        let mut after = self.after?;
-        if number > 0 {
-            Arc::make_mut(&mut after.execution).last_event = number;
-        }
-        Some(after)
-    }
 }
 
 /// Sends items, each committed on its own. In a cluster all are of one partition. `freeing` items
 /// may be written when memory is short.
 pub(crate) async fn send(
     shared: &Shared,
-    items: &[&Item],
+    items: &[Arc<Wire>],
     freeing: bool,
 ) -> Result<Vec<Committed>, EngineError> {
     let Some(first) = items.first() else { return Ok(Vec::new()) };
     let partition = first.id.partition();
     let window = shared.clock.window();
     let mut call = shared.function(if freeing { "ff_commit_freeing" } else { "ff_commit" });
-    let mut keys = BTreeSet::from([shared.keys.partition(partition)]);
+    let mut keys = BTreeSet::from([shared.keys.events(partition)]);
     if shared.client.is_cluster() {
         items.iter().for_each(|item| item.keys(&shared.keys, &mut keys));
     }
@@ -358,27 +372,49 @@ fn read_reply(
     Ok(outcomes)
 }
 
-/// Cuts items into calls: in a cluster by partition, everywhere by number and bytes.
-pub(crate) fn calls(cluster: bool, items: Vec<(usize, &Item)>) -> Vec<Vec<(usize, &Item)>> {
-    let mut calls: Vec<Vec<(usize, &Item)>> = Vec::new();
-    let mut sorted = items;
-    if cluster {
-        sorted.sort_by_key(|(_, item)| item.id.partition());
+/// How much a call holds so far.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    items: usize,
+    bytes: usize,
+}
+
+impl Load {
+    /// Takes items on; false, and unchanged, when they are too many for one call.
+    pub(crate) fn takes(&mut self, items: &[Arc<Wire>]) -> bool {
+        let bytes = self.bytes + items.iter().map(|item| item.bytes()).sum::<usize>();
+        let fits = self.items + items.len() <= ITEMS_MOST && bytes <= CALL_BYTES;
+        // What is alone goes whatever its size.
+        let taken = fits || self.items == 0;
+        if taken {
+            self.items += items.len();
+            self.bytes = bytes;
+        }
+        taken
     }
-    let mut bytes = 0;
-    for (at, item) in sorted {
-        let fits = calls.last().is_some_and(|call| {
-            let together = !cluster
-                || call.last().is_some_and(|(_, l)| l.id.partition() == item.id.partition());
-            together && call.len() < ITEMS_MOST && bytes + item.bytes() <= CALL_BYTES
+}
+
+/// Cuts items into calls: in a cluster by partition, everywhere by number and bytes. Gives the
+/// places of each call's items.
+pub(crate) fn calls(
+    cluster: bool,
+    mut items: Vec<(usize, Arc<Wire>)>,
+) -> Vec<Vec<(usize, Arc<Wire>)>> {
+    if cluster {
+        items.sort_by_key(|(_, item)| item.id.partition());
+    }
+    let mut calls: Vec<Vec<(usize, Arc<Wire>)>> = Vec::new();
+    let mut load = Load::default();
+    for (at, item) in items {
+        let last = calls.last_mut().filter(|call| {
+            let of_partition = |(_, other): &(usize, Arc<Wire>)| other.id.partition();
+            !cluster || call.last().map(of_partition) == Some(item.id.partition())
         });
-        match calls.last_mut().filter(|_| fits) {
-            Some(call) => {
-                bytes += item.bytes();
-                call.push((at, item));
-            }
-            None => {
-                bytes = item.bytes();
+        match last {
+            Some(call) if load.takes(std::slice::from_ref(&item)) => call.push((at, item)),
+            _ => {
+                load = Load::default();
+                load.takes(std::slice::from_ref(&item));
                 calls.push(vec![(at, item)]);
             }
         }

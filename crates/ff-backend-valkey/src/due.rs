@@ -61,7 +61,7 @@ async fn fronts(
     let replies = match partition {
         Some(partition) => {
             let mut call = shared.read_function("ff_due");
-            call.arg(1).arg(shared.keys.partition(partition));
+            call.arg(1).arg(shared.keys.events(partition));
             shared.begin(&mut call).arg(most).arg(partition);
             vec![shared.send(partition, &call).await?]
         }

@@ -77,7 +77,7 @@ impl Shared {
             for part in cut(&owned) {
                 let Some(first) = part.first() else { continue };
                 let mut call = self.read_function(name);
-                call.arg(1).arg(self.keys.partition(*first));
+                call.arg(1).arg(self.keys.events(*first));
                 self.begin(&mut call);
                 arguments(&mut call, &part);
                 calls.push((primary.clone(), part, call));

@@ -155,7 +155,7 @@ impl Ground {
     fn step(&self, step: usize, partition: u16, first: u64, batch: u64) -> Cmd {
         let stem = format!("{}:floor:{{fp:{partition}}}:", self.shared.keys.prefix);
         let mut call = redis::cmd("FCALL");
-        call.arg(&self.function).arg(1).arg(self.shared.keys.partition(partition)).arg(&stem);
+        call.arg(&self.function).arg(1).arg(self.shared.keys.events(partition)).arg(&stem);
         call.arg(format!("{stem}{}", SETS[step]));
         call.arg(format!("{stem}{}", SETS[(step + SETS.len() - 1) % SETS.len()]));
         call.arg(BEGINNING_MS + first).arg(batch);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use ff_core::cursor;
 use ff_core::error::EngineError;
 use ff_core::event::{Envelope, Event};
@@ -97,10 +98,11 @@ async fn tail(shared: Arc<Shared>, partitions: Vec<u16>, shift: u64) {
 /// The number of the newest event of each partition.
 async fn ends(shared: &Arc<Shared>, partitions: &[u16]) -> Result<Vec<u64>, EngineError> {
     let [partition] = partitions else { return newest(shared).await };
-    let mut get = redis::cmd("HGET");
-    get.arg(shared.keys.partition(*partition)).arg("n");
-    let counter = shared.send(*partition, &get).await?;
-    Ok(vec![if counter == Value::Nil { 0 } else { reply::number(&counter)?.unsigned_abs() }])
+    let mut call = shared.read_function("ff_events");
+    call.arg(1).arg(shared.keys.events(*partition));
+    shared.begin(&mut call).arg(0).arg(*partition).arg(0);
+    let logs = read_logs(vec![shared.send(*partition, &call).await?])?;
+    Ok(logs.into_iter().map(|(_, newest, _)| newest).collect())
 }
 
 fn wait_for_entries(shared: &Shared, partitions: &[u16], after: &[u64]) -> redis::Cmd {
@@ -110,7 +112,7 @@ fn wait_for_entries(shared: &Shared, partitions: &[u16], after: &[u64]) -> redis
         call.arg(shared.keys.events(*partition));
     }
     for number in after {
-        call.arg(format!("{number}-0"));
+        call.arg(format!("0-{}", log::entry_of(*number)));
     }
     call
 }
@@ -170,11 +172,11 @@ async fn look(
 ) -> Result<Look, EngineError> {
     let mut look = Look { items: Vec::new(), gap: false, more: false };
     let mut events = Vec::new();
-    for log in logs(shared, seen, Missing::LeaveOut).await? {
+    for log in logs(shared, seen).await? {
         let after = seen[usize::from(log.partition)];
         let first = log.events.first().map(|event| event.number);
-        look.gap |= first.is_some_and(|first| first > after + 1);
-        look.more |= log.events.last().is_some_and(|last| last.number < log.newest);
+        look.gap |= first.is_some_and(|first| log::entry_of(first) > log::entry_of(after + 1));
+        look.more |= log.more;
         events.extend(log.in_order());
     }
     events.sort_by_key(|(time, event)| (*time, event.subject.partition(), event.number));
@@ -197,7 +199,8 @@ async fn look(
 /// A stretch of one partition's log.
 struct Log {
     partition: u16,
-    newest: u64,
+    /// It goes on behind them.
+    more: bool,
     events: Vec<Event>,
 }
 
@@ -212,48 +215,60 @@ impl Log {
     }
 }
 
-async fn logs(
-    shared: &Arc<Shared>,
-    seen: &Seen,
-    missing: Missing,
-) -> Result<Vec<Log>, EngineError> {
+async fn logs(shared: &Arc<Shared>, seen: &Seen) -> Result<Vec<Log>, EngineError> {
     let replies = shared
-        .everywhere("ff_events", missing, |call, partitions| {
+        .everywhere("ff_events", Missing::LeaveOut, |call, partitions| {
             call.arg(ENTRIES_MOST);
             for partition in partitions {
                 call.arg(partition).arg(seen[usize::from(*partition)]);
             }
         })
         .await?;
+    let log = |(partition, more, entries): Read| {
+        let after = seen.get(usize::from(partition)).copied().unwrap_or(0);
+        let mut events = Vec::new();
+        for (last, entry) in entries {
+            events.extend(log::decode_entry(partition, last, &entry)?);
+        }
+        events.retain(|event| event.number > after);
+        Ok(Log { partition, more: more == 1, events })
+    };
+    read_logs(replies)?.into_iter().map(log).collect()
+}
+
+/// A partition, a number about its log, and entries with the number of their last event.
+type Read = (u16, u64, Vec<(u64, Bytes)>);
+
+fn read_logs(replies: Vec<Value>) -> Result<Vec<Read>, EngineError> {
     let mut logs = Vec::new();
     for reply in replies {
         for log in reply::array(reply)? {
-            logs.push(read_log(log, seen)?);
+            let mut items = reply::array(log)?.into_iter();
+            let partition = reply::partition(&reply::next(&mut items)?)?;
+            let number = reply::number(&reply::next(&mut items)?)?.unsigned_abs();
+            let mut entries = Vec::new();
+            while let Some(last) = items.next() {
+                let entry = reply::some_bytes(reply::next(&mut items)?)?;
+                entries.push((reply::number(&last)?.unsigned_abs(), entry));
+            }
+            logs.push((partition, number, entries));
         }
     }
     Ok(logs)
 }
 
-fn read_log(log: Value, seen: &Seen) -> Result<Log, EngineError> {
-    let mut items = reply::array(log)?.into_iter();
-    let partition = reply::partition(&reply::next(&mut items)?)?;
-    let newest = reply::number(&reply::next(&mut items)?)?.unsigned_abs();
-    let after = seen.get(usize::from(partition)).copied().unwrap_or(0);
-    let mut events = Vec::new();
-    while let Some(first) = items.next() {
-        let entry = reply::some_bytes(reply::next(&mut items)?)?;
-        events.extend(log::decode_entry(partition, reply::number(&first)?.unsigned_abs(), &entry)?);
-    }
-    events.retain(|event| event.number > after);
-    Ok(Log { partition, newest, events })
-}
-
 async fn newest(shared: &Arc<Shared>) -> Result<Seen, EngineError> {
-    let partitions = usize::from(shared.settings.partitions.flow);
-    let mut seen = vec![0; partitions];
-    // Nothing lies behind the largest number: only the newest ones come back.
-    for log in logs(shared, &vec![u64::MAX >> 16; partitions], Missing::Wait).await? {
-        seen[usize::from(log.partition)] = log.newest;
+    let replies = shared
+        .everywhere("ff_events", Missing::Wait, |call, partitions| {
+            call.arg(0);
+            for partition in partitions {
+                call.arg(partition).arg(0);
+            }
+        })
+        .await?;
+    let mut seen = vec![0; usize::from(shared.settings.partitions.flow)];
+    for (partition, newest, _) in read_logs(replies)? {
+        seen[usize::from(partition)] = newest;
     }
     Ok(seen)
 }

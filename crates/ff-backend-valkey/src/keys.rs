@@ -19,11 +19,6 @@ pub(crate) struct Keys {
 pub(crate) const NO_CAPABILITIES: &str = "-";
 
 impl Keys {
-    /// Counter of events, and what else belongs to the whole partition.
-    pub(crate) fn partition(&self, partition: u16) -> String {
-        format!("{}:part:{{fp:{partition}}}", self.prefix)
-    }
-
     pub(crate) fn core(&self, id: ExecutionId) -> String {
         self.of_execution(id, "core")
     }
@@ -87,7 +82,7 @@ impl Keys {
     }
 
     pub(crate) fn slot(&self, partition: u16) -> u16 {
-        slot_of(self.partition(partition).as_bytes())
+        slot_of(self.events(partition).as_bytes())
     }
 }
 

@@ -14,6 +14,7 @@ mod classes;
 mod client;
 mod clock;
 mod commit;
+mod crowd;
 mod due;
 mod entries;
 mod error;

@@ -3,6 +3,7 @@
 use ff_core::event::EventKind;
 use sha1::{Digest as _, Sha1};
 
+use crate::log;
 use crate::options::LibraryClock;
 
 /// Raised whenever a function's arguments, replies or stored forms change. A library serves its own
@@ -57,6 +58,7 @@ impl Library {
         let body = parts.collect::<Vec<_>>().join("\n");
         let body = body
             .replace("@CALL_VERSION@", &CALL_VERSION.to_string())
+            .replace("@EVENTS_OF_A_CALL@", &log::NUMBERS.to_string())
             .replace("@EVENT_CLAIMED@", &format!("\\{}", EventKind::Claimed.code()));
         let hash: String =
             Sha1::digest(body.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();

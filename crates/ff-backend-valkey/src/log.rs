@@ -129,21 +129,33 @@ fn take_text<'a>(rest: &mut &'a [u8], width: usize) -> Option<&'a str> {
     std::str::from_utf8(text).ok()
 }
 
-/// The events of one entry of a stream, whose first has this number.
+/// How many numbers an entry of a stream has; its last event has the highest of them. A call writes
+/// no more events than this into a partition's log.
+pub(crate) const NUMBERS: u64 = 64;
+
+/// The entry that holds the event with a number.
+pub(crate) fn entry_of(number: u64) -> u64 {
+    number.div_ceil(NUMBERS)
+}
+
+/// The events of one entry of a stream, whose last has this number.
 pub(crate) fn decode_entry(
     partition: u16,
-    first: u64,
+    last: u64,
     entry: &Bytes,
 ) -> Result<Vec<Event>, EngineError> {
     let mut events = Vec::new();
     let mut rest = &entry[..];
     while !rest.is_empty() {
-        let broken = || EngineError::corruption(format!("log of {partition} is broken at {first}"));
+        let broken = || EngineError::corruption(format!("log of {partition} is broken at {last}"));
         let (length, behind) = rest.split_at_checked(3).ok_or_else(broken)?;
         let length = usize::try_from(uint(length)).map_err(|_| broken())?;
         let (event, behind) = behind.split_at_checked(length).ok_or_else(broken)?;
-        events.push(decode(partition, first + events.len() as u64, event)?);
+        events.push(decode(partition, last, event)?);
         rest = behind;
+    }
+    for (event, number) in events.iter_mut().rev().zip((0..=last).rev()) {
+        event.number = number;
     }
     Ok(events)
 }

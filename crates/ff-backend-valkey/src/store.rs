@@ -18,6 +18,7 @@ use crate::classes::Classes;
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::commit::Item;
+use crate::crowd::Crowds;
 use crate::entries::Entries;
 use crate::error::OpenError;
 use crate::keys::{Keys, class_of};
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     pub(crate) timers: Timers,
     pub(crate) tail: follow::Tail,
+    pub(crate) crowds: Crowds,
     closing: AtomicBool,
 }
 
@@ -72,6 +74,7 @@ impl ValkeyStore {
             waiters: Waiters::new(),
             timers: Timers::new(),
             tail: follow::Tail::new(),
+            crowds: Crowds::default(),
             closing: AtomicBool::new(false),
             options,
         };

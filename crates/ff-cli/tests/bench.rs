@@ -106,8 +106,7 @@ fn is_positive(report: &Value, fields: &[&str]) {
 fn lifecycle_is_measured_beside_its_floor() {
     for report in reports(&["lifecycle", "--tasks", "200", "--payload-bytes", "100"]) {
         is_positive(&report, &["throughput_per_s", "p50_ms", "max_ms", "floor_per_s"]);
-        is_positive(&report, &["floor_ratio"]);
-        assert!(report["commands_per_execution"].as_f64() >= Some(3.0), "{report}");
+        is_positive(&report, &["floor_ratio", "commands_per_execution"]);
         assert_eq!(report["invariants_ok"], true);
         let parameters = &report["parameters"];
         assert_eq!((&parameters["tasks"], &parameters["workers"]), (&200.into(), &16.into()));

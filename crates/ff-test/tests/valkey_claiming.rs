@@ -72,6 +72,12 @@ async fn one_submit_does_not_stampede_a_thousand_waiting_claims() {
     ff_test::servers::wait_until("the process waits", PATIENCE, || {
         server.command(&["INFO", "clients"]).unwrap().contains("blocked_clients:1")
     });
+    // The last of them have looked for themselves when no more looks come.
+    let mut looks = u64::MAX;
+    ff_test::servers::wait_until("all of them wait", PATIENCE, || {
+        let before = std::mem::replace(&mut looks, calls(&server, "fcall_ro"));
+        looks == before
+    });
     server.command(&["CONFIG", "RESETSTAT"]).unwrap();
     for _ in 0..5 {
         let submit = work(&submitting, 0);

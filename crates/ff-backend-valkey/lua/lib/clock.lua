@@ -9,5 +9,5 @@ end
 
 -- Lets the server remove a key by itself at an instant.
 local function expire_at(key, at)
-  redis.call('PEXPIREAT', key, string.format('%.0f', at))
+  redis.call('PEXPIREAT', key, at)
 end

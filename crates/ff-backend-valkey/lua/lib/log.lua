@@ -1,13 +1,30 @@
--- The event log of a partition: one stream entry for each call, its id the number of its first
--- event. Each event is preceded by its length in 3 bytes.
+-- The event log of a partition: one stream entry for each call that writes events, each event
+-- preceded by its length in 3 bytes. The stream counts its entries itself, `0-1`, `0-2` and so on;
+-- the last event of entry n has the number n * NUMBERS, the one before it one less.
 
--- Numbers for `count` events of a partition: the first of them.
-local function take_numbers(prefix, partition, count)
-  return redis.call('HINCRBY', prefix .. ':part:{fp:' .. partition .. '}', 'n', count) - count + 1
+local NUMBERS = @EVENTS_OF_A_CALL@
+
+local function log_key(prefix, partition)
+  return prefix .. ':ev:{fp:' .. partition .. '}'
 end
 
-local function append_events(prefix, partition, first, events)
-  redis.call('XADD', prefix .. ':ev:{fp:' .. partition .. '}', string.format('%.0f-0', first), 'e', events)
+-- The entry that holds the event with a number.
+local function entry_of(number)
+  return math.ceil(number / NUMBERS)
+end
+
+local function entry_id(entry)
+  return string.format('0-%.0f', entry)
+end
+
+local function entry_number(id)
+  return tonumber(string.sub(id, 3))
+end
+
+-- Appends `count` framed events: the number of the first.
+local function append_events(prefix, partition, events, count)
+  local id = redis.call('XADD', log_key(prefix, partition), '0-*', 'e', events)
+  return entry_number(id) * NUMBERS - count + 1
 end
 
 local function framed(event)

@@ -4,6 +4,7 @@
 -- deadline 6 (0 for none) and one more than the time left of the attempt 6 (0 for no limit). Then the noted claim, then the body.
 
 local HEAD = '>I6I6I4I4I4BBI2'
+local HEAD_BEHIND_NUMBER = '>I6I4I4I4BBI2'
 local HEAD_BYTES = 28
 local FLAGS_AT = 26
 local TIMED = 1

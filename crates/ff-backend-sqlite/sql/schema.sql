@@ -84,3 +84,19 @@ CREATE TABLE event (
     time INTEGER NOT NULL,
     record BLOB NOT NULL
 ) STRICT;
+
+-- Whatever else belongs to one execution: signals, closed waitpoints and the like, by family and
+-- name. Written and read by the rules alone; goes with its execution.
+CREATE TABLE beside (
+    id BLOB NOT NULL,
+    family INTEGER NOT NULL,
+    name BLOB NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (id, family, name)
+) STRICT, WITHOUT ROWID;
+
+-- The keys that sign waitpoint tokens: one record.
+CREATE TABLE keyring (
+    only_one INTEGER PRIMARY KEY CHECK (only_one = 1),
+    record BLOB NOT NULL
+) STRICT;

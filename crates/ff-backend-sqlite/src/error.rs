@@ -22,6 +22,13 @@ pub enum OpenError {
          use a newer build"
     )]
     TooNew { found: u32, known: u32 },
+    #[error(
+        "the store was made by an unreleased build, whose records this build cannot read; \
+         begin with a new file"
+    )]
+    Unreleased,
+    #[error("the system gave no random bytes: {0}")]
+    Random(String),
     #[error(transparent)]
     Refused(#[from] ff_core::error::Refusal),
     #[error("the writer thread could not be started: {0}")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ff_core::error::EngineError;
 use ff_core::id::ExecutionId;
-use ff_core::machine::{DedupKey, DedupRecord, Need, Needs, Overlay, QueueView};
+use ff_core::machine::{DedupKey, DedupRecord, Need, Needs, Overlay, QueueView, RowKey};
 use ff_core::state::Execution;
 use ff_core::time::TimestampMs;
 use ff_relational::decode_execution;
@@ -38,7 +38,12 @@ pub(crate) fn load(
                 let complete = ids.len() <= *most;
                 overlay.supply_due(*partition, ids, complete);
             }
-            Need::Queue(..) => {}
+            Need::Row(id, key) => {
+                let bytes = row(connection, *id, key)?;
+                overlay.supply_row(*id, key.clone(), bytes);
+            }
+            // Supplied with the batch.
+            Need::Queue(..) | Need::Keyring => {}
         }
     }
     for (view, at_least) in needs.queue_totals() {
@@ -105,6 +110,21 @@ pub(crate) fn payload(
         .prepare_cached(statements::load_payload)
         .and_then(|mut statement| {
             statement.query_row(params![id.to_bytes()], |row| row.get::<_, Vec<u8>>(0)).optional()
+        })
+        .map(|body| body.map(Bytes::from))
+        .map_err(|error| fault(&error))
+}
+
+pub(crate) fn row(
+    connection: &Connection,
+    id: ExecutionId,
+    key: &RowKey,
+) -> Result<Option<Bytes>, EngineError> {
+    let values = params![id.to_bytes(), key.family.code(), &key.name[..]];
+    connection
+        .prepare_cached(statements::load_beside)
+        .and_then(|mut statement| {
+            statement.query_row(values, |row| row.get::<_, Vec<u8>>(0)).optional()
         })
         .map(|body| body.map(Bytes::from))
         .map_err(|error| fault(&error))

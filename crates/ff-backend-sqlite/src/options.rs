@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use ff_core::partition::PartitionConfig;
 use ff_core::policy::Retention;
+use ff_core::token::Secret;
 
 use crate::clock::Clock;
 use crate::error::OpenError;
@@ -21,6 +22,8 @@ pub struct SqliteOptions {
     pub partitions: Option<PartitionConfig>,
     /// How long terminal executions are kept when their policy does not say.
     pub retention: Retention,
+    /// Signs waitpoint tokens of a new store; random when absent. Must be the stored one otherwise.
+    pub waitpoint_secret: Option<Secret>,
     pub clock: Clock,
     /// Read connections beside the writer.
     pub readers: usize,
@@ -63,6 +66,7 @@ impl SqliteOptions {
             durability: Durability::default(),
             partitions: None,
             retention: Retention::default(),
+            waitpoint_secret: None,
             clock: Clock::default(),
             readers: 4,
         }

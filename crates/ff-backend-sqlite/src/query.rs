@@ -1,14 +1,17 @@
 //! Answers questions on a read connection.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::{Envelope, Event};
 use ff_core::id::{ContentType, ExecutionId};
 use ff_core::limits;
+use ff_core::machine::{Need, Needs, Overlay, Settings, list_signals, observe_signals};
 use ff_core::read::{
-    Answer, Attempts, Context, Dues, Events, Filter, ListAttempts, ListEvents, Page, Query,
-    ReadResult, Record, Search, SearchPosition, explain,
+    Answer, Attempts, Context, Dues, Events, Filter, Kids, ListAttempts, ListEvents,
+    ListedWaitpoint, Page, Query, ReadResult, Record, Search, SearchPosition, explain,
 };
 use ff_core::state::Execution;
 use ff_core::time::TimestampMs;
@@ -17,10 +20,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::fault;
 use crate::load::{self, id_at};
-use crate::{audit, statements, writer};
+use crate::{audit, schema, statements, writer};
 
 pub(crate) fn answer(
     connection: &Connection,
+    settings: &Arc<Settings>,
     query: &Query,
     now: TimestampMs,
 ) -> Result<Answer, EngineError> {
@@ -40,12 +44,52 @@ pub(crate) fn answer(
         Query::Explain(q) => {
             Answer::Explain(execution(q.execution_id)?.map(|found| explain(&found, now)))
         }
+        Query::ListSignals(q) => {
+            let found = existing(connection, q.execution_id)?;
+            let listed = |overlay: &Overlay| list_signals(overlay, &found, q);
+            Answer::ListSignals(with_rows(connection, settings, listed)?)
+        }
+        Query::ObserveSignals(q) => {
+            let found = existing(connection, q.execution_id)?;
+            let observed = |overlay: &Overlay| observe_signals(overlay, &found, &q.fence);
+            Answer::ObserveSignals(with_rows(connection, settings, observed)?)
+        }
+        Query::ListWaitpoints(q) => {
+            Answer::ListWaitpoints(ListedWaitpoint::all_of(&existing(connection, q.execution_id)?))
+        }
+        Query::ListKids(_) => {
+            let keyring = schema::keyring(connection)?;
+            let keyring = keyring.ok_or_else(|| EngineError::corruption("there is no keyring"))?;
+            Answer::ListKids(Kids::from(&keyring))
+        }
         Query::Due(_) => {
             let due = writer::next_due(connection).map_err(|error| fault(&error))?;
             Answer::Due(Dues { items: due.map(|at| (None, at)).into_iter().collect(), now })
         }
         Query::Audit(_) => Answer::Audit(audit::audit(connection)?),
     })
+}
+
+/// Answers a question that is decided over rows, loading them as it asks for them.
+fn with_rows<T>(
+    connection: &Connection,
+    settings: &Arc<Settings>,
+    answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
+) -> Result<T, EngineError> {
+    let mut overlay = Overlay::new(Arc::clone(settings));
+    loop {
+        let needs = match answer(&overlay) {
+            Ok(answer) => return Ok(answer?),
+            Err(needs) => needs,
+        };
+        for need in needs.0 {
+            let Need::Row(id, key) = need else {
+                return Err(EngineError::bug(format!("a question asked for {need:?}")));
+            };
+            let bytes = load::row(connection, id, &key)?;
+            overlay.supply_row(id, key, bytes);
+        }
+    }
 }
 
 fn existing(connection: &Connection, id: ExecutionId) -> Result<Execution, EngineError> {

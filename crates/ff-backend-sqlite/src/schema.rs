@@ -1,14 +1,23 @@
 //! The schema: versioned migrations, applied in one transaction each when the store is opened.
 
+use ff_core::error::EngineError;
 use ff_core::partition::PartitionConfig;
+use ff_core::token::{Keyring, Reconciled};
+use ff_relational::{decode_keyring, encode_keyring};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use crate::error::OpenError;
+use crate::error::{OpenError, fault};
 use crate::options::SqliteOptions;
 use crate::statements;
 
 /// Migration n leads from version n to n + 1.
-const MIGRATIONS: &[&str] = &[include_str!("../sql/migrations/0001_initial.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../sql/migrations/0001_initial.sql"),
+    include_str!("../sql/migrations/0002_beside.sql"),
+];
+
+/// Records of this version and before have a form that was never released.
+const UNRELEASED: u32 = 1;
 
 /// Brings the schema up to date, and refuses one from the future.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
@@ -16,6 +25,11 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > known {
         return Err(OpenError::TooNew { found, known });
+    }
+    if found == UNRELEASED
+        && connection.query_row(statements::any_execution, [], |row| row.get::<_, bool>(0))?
+    {
+        return Err(OpenError::Unreleased);
     }
     for version in found..known {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -60,6 +74,38 @@ pub(crate) fn settle_partitions(
     }
     transaction.commit()?;
     Ok(settled)
+}
+
+/// The keys that sign waitpoint tokens: made at the first boot, compared at every other.
+pub(crate) fn settle_keyring(
+    connection: &mut Connection,
+    options: &SqliteOptions,
+) -> Result<Keyring, OpenError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let configured = options.waitpoint_secret.as_ref();
+    let stored = keyring(&transaction).map_err(|error| OpenError::Damaged(error.to_string()))?;
+    if let Some(stored) = stored {
+        if stored.reconcile(configured)? == Reconciled::RotatedAway {
+            tracing::warn!("the configured waitpoint secret was rotated away and is not used");
+        }
+        return Ok(stored);
+    }
+    let fresh = Keyring::first(configured, |bytes| {
+        getrandom::fill(bytes).map_err(|error| OpenError::Random(error.to_string()))
+    })?;
+    let record = encode_keyring(&fresh).map_err(|error| OpenError::Damaged(error.to_string()))?;
+    transaction.execute(statements::put_keyring, params![record])?;
+    transaction.commit()?;
+    Ok(fresh)
+}
+
+/// The stored keyring.
+pub(crate) fn keyring(connection: &Connection) -> Result<Option<Keyring>, EngineError> {
+    let record: Option<Vec<u8>> = connection
+        .query_row(statements::get_keyring, [], |row| row.get(0))
+        .optional()
+        .map_err(|error| fault(&error))?;
+    record.map(|record| decode_keyring(&record)).transpose()
 }
 
 #[cfg(test)]

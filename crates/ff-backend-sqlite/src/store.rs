@@ -55,6 +55,7 @@ impl SqliteStore {
         let partitions = schema::settle_partitions(&mut connection, &options)?;
         let settings =
             Settings { retention: options.retention, ..Settings::new(LABEL, partitions) };
+        let keyring = schema::settle_keyring(&mut connection, &options)?;
         let queues = Queues::load(&connection)?;
         let (last_event, latest) = newest_event(&connection)?;
         let shared = Arc::new(Shared {
@@ -66,7 +67,8 @@ impl SqliteStore {
         });
         let readers = Readers::open(options.path.as_deref(), options.readers)?;
         let (sender, inbox) = channel();
-        let writer = Writer::new(connection, inbox, Arc::clone(&shared), queues, last_event);
+        let writer =
+            Writer::new(connection, inbox, Arc::clone(&shared), queues, keyring, last_event);
         let thread = std::thread::Builder::new()
             .name("ff-sqlite-writer".to_owned())
             .spawn(move || writer.run())
@@ -176,7 +178,8 @@ impl Backend for SqliteStore {
         Box::pin(async move {
             query.check(&self.shared.settings.partitions)?;
             let now = self.shared.clock.now();
-            self.read(move |connection| query::answer(connection, &query, now)).await
+            let settings = Arc::clone(&self.shared.settings);
+            self.read(move |connection| query::answer(connection, &settings, &query, now)).await
         })
     }
 

@@ -1,8 +1,11 @@
 //! Writes what a batch changed: the net difference, each table in the order of its key.
 
 use ff_core::error::EngineError;
+use ff_core::machine::RowChange;
 use ff_core::state::Execution;
-use ff_relational::{ExecutionWrite, Writes, encode_attempt, encode_event, encode_execution};
+use ff_relational::{
+    ExecutionWrite, Writes, encode_attempt, encode_event, encode_execution, encode_keyring,
+};
 use rusqlite::{Connection, Params, params};
 
 use crate::error::fault;
@@ -32,6 +35,9 @@ pub(crate) fn write(
                 record.expires_at.0
             ],
         )?;
+    }
+    if let Some(keyring) = &writes.keyring {
+        writer.run(statements::put_keyring, params![encode_keyring(keyring)?])?;
     }
     for event in &writes.events {
         let record = encode_event(event)?;
@@ -92,6 +98,7 @@ impl Rows<'_> {
             self.run(statements::delete_payload, params![id])?;
             self.run(statements::delete_results, params![id])?;
             self.run(statements::delete_attempts, params![id])?;
+            self.run(statements::clear_beside, params![id])?;
         }
         // An absent payload reads as an empty one.
         if let Some(payload) = write.payload.as_ref().filter(|payload| !payload.is_empty()) {
@@ -107,6 +114,15 @@ impl Rows<'_> {
         for attempt in &write.attempts {
             let record = encode_attempt(attempt)?;
             self.run(statements::insert_attempt, params![id, attempt.index, record])?;
+        }
+        for RowChange { key, bytes } in &write.rows {
+            let (family, name) = (key.family.code(), &key.name[..]);
+            match bytes {
+                Some(body) => {
+                    self.run(statements::put_beside, params![id, family, name, &body[..]])?
+                }
+                None => self.run(statements::delete_beside, params![id, family, name])?,
+            };
         }
         Ok(())
     }

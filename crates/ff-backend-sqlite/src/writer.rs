@@ -12,8 +12,9 @@ use ff_core::error::EngineError;
 use ff_core::machine::Settings;
 use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
 use ff_core::time::TimestampMs;
-use ff_relational::{Answer, Batch, Job, Outcome, Waiter, Waiting, Writes};
-use rusqlite::Connection;
+use ff_core::token::Keyring;
+use ff_relational::{Answer, Batch, Job, Outcome, Waiter, Waiting, Writes, encode_keyring};
+use rusqlite::{Connection, params};
 use tokio::sync::{oneshot, watch};
 
 use crate::clock::SteadyClock;
@@ -71,6 +72,7 @@ pub(crate) struct Writer {
     shared: Arc<Shared>,
     queues: Queues,
     records: Records,
+    keyring: Arc<Keyring>,
     waiting: Waiting<oneshot::Sender<Tasks>>,
     /// Woken, to be tried again in the next batch.
     woken: Vec<Waiter<oneshot::Sender<Tasks>>>,
@@ -99,6 +101,7 @@ impl Writer {
         inbox: Receiver<Message>,
         shared: Arc<Shared>,
         queues: Queues,
+        keyring: Keyring,
         last_event: u64,
     ) -> Self {
         Self {
@@ -107,6 +110,7 @@ impl Writer {
             shared,
             queues,
             records: Records::default(),
+            keyring: Arc::new(keyring),
             waiting: Waiting::default(),
             woken: Vec::new(),
             crowd: 0,
@@ -213,6 +217,9 @@ impl Writer {
                 self.last_event = last_event;
                 self.queues.committed();
                 self.records.committed(&outcome.writes);
+                if let Some(keyring) = &outcome.writes.keyring {
+                    self.keyring = Arc::clone(keyring);
+                }
                 Ok(outcome)
             }
             Err(error) => {
@@ -237,6 +244,7 @@ impl Writer {
         let mut needs = batch.first_needs();
         loop {
             let (queues, records) = (&mut self.queues, &mut self.records);
+            batch.overlay().supply_keyring(Arc::clone(&self.keyring));
             load::load(&self.connection, queues, records, &needs, batch.overlay())?;
             let mut last_event = self.last_event;
             let outcome = batch.run(now, || {
@@ -328,14 +336,25 @@ impl Writer {
         match message {
             Message::Trim { trim, answer } => {
                 self.shared.counters.add_batch(1);
-                let trimmed = trim::trim(&mut self.connection, &trim, self.shared.clock.now());
-                let _ = answer.send(trimmed.map_err(|error| fault(&error)));
+                let _ = answer.send(self.trim(&trim));
             }
             Message::Read(read) => read(&self.connection),
             Message::Stop { answer } => return Some(answer),
             Message::Apply { .. } | Message::Claim { .. } => {}
         }
         None
+    }
+
+    fn trim(&mut self, trim: &Trim) -> Result<Trimmed, EngineError> {
+        let now = self.shared.clock.now();
+        let trimmed = trim::trim(&mut self.connection, trim, now).map_err(|error| fault(&error))?;
+        if let Some(swept) = self.keyring.swept(now) {
+            let record = encode_keyring(&swept)?;
+            let put = self.connection.execute(statements::put_keyring, params![record]);
+            put.map_err(|error| fault(&error))?;
+            self.keyring = Arc::new(swept);
+        }
+        Ok(trimmed)
     }
 
     /// Ends all waits and leaves a file that needs no recovery.

@@ -47,13 +47,13 @@ local function look_at(record, now)
   if not has_flag(flags, TIMED) then
     return true, nil, true
   end
-  local deadline, left = struct.unpack('>I6I6', record, HEAD_BYTES + 1)
+  local deadline, left, closing = struct.unpack(TIMES, record, HEAD_BYTES + 1)
   if deadline > 0 and deadline <= now then
     return nil
   end
   local timer
   if left > 0 then -- one more than is left; 0 for no limit
-    timer = math.min(deadline > 0 and deadline or math.huge, now + left - 1)
+    timer = math.min(deadline > 0 and deadline or math.huge, closing > 0 and closing or math.huge, now + left - 1)
   end
   return true, timer, has_flag(flags, PAYLOAD_BESIDE)
 end
@@ -63,8 +63,8 @@ local function noted(record, raw, lease_id, now, terms)
   local last, revision, seq, epoch, attempt, kind, flags = struct.unpack(HEAD, record)
   local body_at, timed = HEAD_BYTES + 1, ''
   if has_flag(flags, TIMED) then
-    timed = string.sub(record, body_at, body_at + 11)
-    body_at = body_at + 12
+    timed = string.sub(record, body_at, body_at + TIMED_BYTES - 1)
+    body_at = body_at + TIMED_BYTES
   end
   local event = CLAIMED .. raw .. struct.pack('>I6I4I6I4I4', now, seq + 1, last, attempt, epoch + 1)
     .. terms.event_tail .. string.char(kind)

@@ -7,14 +7,14 @@
 -- that was read (6 bytes, empty: must be absent); instant from which on it must not happen any more
 -- (0 for none); time that the machine was given; key of an idempotency key and the record that was
 -- read there (both empty: not looked at); new record (empty: remove; with an event its first 6 bytes
--- are left out and hold the event's number); event (empty: none); number of index changes, each a
--- letter and three arguments (see `change`).
--- Reply: the store's time, then for each item the number of its event, 0 without one; -1 when
+-- are left out and hold the last event's number); framed events (empty: none); how many they are;
+-- number of index changes, each a letter and three arguments (see `change`).
+-- Reply: the store's time, then for each item the number of its last event, 0 without one; -1 when
 -- something it read has changed, -2 when its time is too far off: then nothing was written.
 -- Errors: FFCALLVERSION. Events: those given.
 -- ff_commit_freeing is the same and may run at maxmemory: for what ends work or removes it.
 
-local ITEM_ARGUMENTS = 11
+local ITEM_ARGUMENTS = 12
 local CHANGED, TIME_OFF = -1, -2
 
 -- Why the item at `at` may not be written; nil when all that it read is still so.
@@ -83,6 +83,8 @@ local function change(batch, raw, letter, key, a, b)
     redis.call('SET', key, a)
   elseif letter == 'H' then -- a field of a hash: name, value
     redis.call('HSET', key, a, b)
+  elseif letter == 'E' then -- a field of a hash goes: name
+    redis.call('HDEL', key, a)
   elseif letter == 'N' then -- the same, if it is not there
     redis.call('HSETNX', key, a, b)
   elseif letter == 'R' then -- the end of a list
@@ -117,14 +119,15 @@ local function perform(args, at, number, batch)
   local core, raw, record, event = args[at + 1], args[at + 2], args[at + 8], args[at + 9]
   if record == '' then
     local execution = string.sub(core, 1, -5)
-    redis.call('DEL', core, execution .. 'payload', execution .. 'results', execution .. 'attempts')
+    redis.call('DEL', core, execution .. 'payload', execution .. 'results', execution .. 'attempts',
+      execution .. 'beside')
   elseif event ~= '' then
     redis.call('SET', core, struct.pack('>I6', number) .. record)
   else
     redis.call('SET', core, record)
   end
   local first = at + ITEM_ARGUMENTS
-  for c = first, first + 4 * tonumber(args[at + 10]) - 1, 4 do
+  for c = first, first + 4 * tonumber(args[at + 11]) - 1, 4 do
     change(batch, raw, args[c], args[c + 1], args[c + 2], args[c + 3])
   end
 end
@@ -135,9 +138,10 @@ local function commit_one(prefix, args, now, behind, ahead)
   if why then
     return { now, why }
   end
-  local number, event = 0, args[at + 9]
-  if event ~= '' then
-    number = append_events(prefix, args[at], framed(event), 1)
+  local number, events = 0, args[at + 9]
+  if events ~= '' then
+    local count = tonumber(args[at + 10])
+    number = append_events(prefix, args[at], events, count) + count - 1
   end
   perform(args, at, number)
   return { now, number }
@@ -145,15 +149,17 @@ end
 
 -- Appends the events of a call, partition by partition: the first number of each.
 local function number_events(prefix, args, places, count)
-  local events, numbers = {}, {}
+  local events, counts, numbers = {}, {}, {}
   for i = 1, count do
     local at = places[i]
     if at and args[at + 9] ~= '' then
-      append(under(events, args[at]), framed(args[at + 9]))
+      local partition = args[at]
+      append(under(events, partition), args[at + 9])
+      counts[partition] = (counts[partition] or 0) + tonumber(args[at + 10])
     end
   end
   for partition, list in pairs(events) do
-    numbers[partition] = append_events(prefix, partition, table.concat(list), #list)
+    numbers[partition] = append_events(prefix, partition, table.concat(list), counts[partition])
   end
   return numbers
 end
@@ -180,7 +186,7 @@ local function commit(keys, args)
     end
     reply[i + 1] = why
     places[i] = not why and at
-    at = at + ITEM_ARGUMENTS + 4 * tonumber(args[at + 10])
+    at = at + ITEM_ARGUMENTS + 4 * tonumber(args[at + 11])
   end
   local numbers = number_events(prefix, args, places, count)
   local batch = { entered = {}, left = {}, emptied = {}, woken = {}, submitted = {}, hours = {} }
@@ -189,7 +195,7 @@ local function commit(keys, args)
     if item then
       local number, partition = 0, args[item]
       if args[item + 9] ~= '' then
-        number = numbers[partition]
+        number = numbers[partition] + tonumber(args[item + 10]) - 1
         numbers[partition] = number + 1
       end
       perform(args, item, number, batch)

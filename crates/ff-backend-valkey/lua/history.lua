@@ -35,6 +35,9 @@ local function history(keys, args)
     end
     -- Kind, uuid, time, then seq and the number of the event before.
     local seq, previous = struct.unpack('>I4I6', string.sub(event, 24, 33))
+    if previous == THE_ONE_BEFORE then
+      previous = number - 1
+    end
     if seq <= stop then
       break
     end

@@ -13,18 +13,28 @@ local function is_behind(index, now)
   return first[2] and tonumber(first[2]) <= now
 end
 
--- A queued execution has a timer only for its deadline.
-local function is_expired(index, raw, now)
-  local at = redis.call('ZSCORE', index .. ':timers', raw)
-  return at and tonumber(at) <= now
+-- A queued execution may have other timers than its deadline: its record tells.
+local function is_expired(prefix, partition, raw, now)
+  local at = redis.call('ZSCORE', index_key(prefix, partition) .. ':timers', raw)
+  if not at or tonumber(at) > now then
+    return false
+  end
+  local core = execution_key(prefix, partition, uuid_text(raw)) .. ':core'
+  local head = redis.call('GETRANGE', core, 0, HEAD_BYTES + TIMED_BYTES - 1)
+  if #head < HEAD_BYTES + TIMED_BYTES or not has_flag(string.byte(head, FLAGS_AT), TIMED) then
+    return false
+  end
+  local deadline = struct.unpack(TIMES, head, HEAD_BYTES + 1)
+  return deadline > 0 and deadline <= now
 end
 
-local function front_of(index, queue, most, now, behind, entry)
-  local rows = redis.call('ZRANGE', queue_key(index, queue), 0, most, 'WITHSCORES')
+local function front_of(prefix, partition, queue, most, now, behind, entry)
+  local key = queue_key(index_key(prefix, partition), queue)
+  local rows = redis.call('ZRANGE', key, 0, most, 'WITHSCORES')
   entry[4] = #rows / 2 <= most and 1 or 0
   for i = 1, #rows, 2 do
     append(entry, rows[i + 1], rows[i])
-    append(entry, behind and is_expired(index, rows[i], now) and 1 or 0)
+    append(entry, behind and is_expired(prefix, partition, rows[i], now) and 1 or 0)
   end
   return #rows > 0
 end
@@ -47,7 +57,7 @@ local function peek_partition(prefix, partition, args, lanes, most, reply)
           now = clock(prefix, partition)
           behind = is_behind(index, now)
         end
-        if most < 0 or front_of(index, ready[r], most, now, behind, entry) then
+        if most < 0 or front_of(prefix, partition, ready[r], most, now, behind, entry) then
           reply[#reply + 1] = entry
         end
       end

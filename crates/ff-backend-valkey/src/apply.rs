@@ -11,14 +11,14 @@ use std::sync::Arc;
 use ff_core::error::EngineError;
 use ff_core::id::ExecutionId;
 use ff_core::machine::{self, DedupKey, Need, Overlay, Step};
-use ff_core::operation::{ClaimNext, Command, Reply, Tick};
+use ff_core::operation::{ClaimNext, Command, DeliverSignal, Reply, Tick};
 use ff_core::time::TimestampMs;
 use tokio::task::JoinSet;
 
 use crate::commit::{Committed, Item};
 use crate::read::{Known, read};
 use crate::store::Shared;
-use crate::{claim, commit, crowd, due};
+use crate::{claim, commit, crowd, due, keyring};
 
 /// How often a command is decided again because others changed what it rests on.
 const TRIES_MOST: u32 = 200;
@@ -34,6 +34,8 @@ pub(crate) struct Job {
     /// The one entry that a tick carries out here.
     due: Option<ExecutionId>,
     reread: bool,
+    /// It has read the keyring itself.
+    asked_keyring: bool,
     tries: u32,
 }
 
@@ -51,6 +53,11 @@ pub(crate) async fn apply(shared: &Arc<Shared>, commands: Vec<Command>) -> Vec<A
     for (at, command) in commands.into_iter().enumerate() {
         if let Err(refusal) = machine::check(&shared.settings, &command) {
             answers[at] = Some(Err(refusal.into()));
+            continue;
+        }
+        if let Command::SeedSecret(_) | Command::RotateSecret(_) = command {
+            wave.run(shared, &mut answers).await;
+            answers[at] = Some(keyring::apply(shared, &command).await);
             continue;
         }
         if let Command::Tick(tick) = command {
@@ -178,7 +185,8 @@ async fn read_all(
         let shared = Arc::clone(shared);
         let reading = async move {
             let known = read(&shared, job.partition, &job.known, &needs).await;
-            let job = known.map(|known| Job { known, reread: false, ..job });
+            let asked_keyring = job.asked_keyring || needs.contains(&Need::Keyring);
+            let job = known.map(|known| Job { known, reread: false, asked_keyring, ..job });
             (at, job)
         };
         if alone {
@@ -243,7 +251,7 @@ impl Job {
                 known.entries.insert(id, Some(entry));
             }
         }
-        Self { command, partition, known, due: None, reread: false, tries: 0 }
+        Self { command, partition, known, due: None, reread: false, asked_keyring: false, tries: 0 }
     }
 
     /// The part of a tick that carries out what is due of one execution, if the record says so.
@@ -251,7 +259,15 @@ impl Job {
         let mut known = Known::default();
         known.entries.insert(id, None);
         let command = Command::Tick(Tick { partition: None, most: 1 });
-        Self { command, partition: id.partition(), known, due: Some(id), reread: true, tries: 0 }
+        Self {
+            command,
+            partition: id.partition(),
+            known,
+            due: Some(id),
+            reread: true,
+            asked_keyring: false,
+            tries: 0,
+        }
     }
 
     fn turn(&self, shared: &Shared) -> Turn {
@@ -268,6 +284,9 @@ impl Job {
         };
         let mut overlay = Overlay::new(Arc::clone(&shared.settings));
         known.supply(&mut overlay)?;
+        if let Some(keyring) = shared.keyring.fresh().filter(|_| self.has_kid(shared)) {
+            overlay.supply_keyring(keyring);
+        }
         if let (Some(id), Command::Tick(tick)) = (self.due, &self.command) {
             overlay.supply_due(tick.partition, vec![id], true);
         }
@@ -288,6 +307,16 @@ impl Job {
         }
     }
 
+    /// Whether the keyring of this process is good enough for the command: another may have rotated.
+    fn has_kid(&self, shared: &Shared) -> bool {
+        match &self.command {
+            Command::DeliverSignal(DeliverSignal { token: Some(token), .. }) => {
+                self.asked_keyring || shared.keyring.knows(token.kid())
+            }
+            _ => true,
+        }
+    }
+
     /// The end of the lease that a holder's command rests on: the store looks at its clock too.
     fn until(&self, now: TimestampMs) -> Option<TimestampMs> {
         let by_holder = match &self.command {
@@ -295,6 +324,8 @@ impl Job {
             | Command::UpdateProgress(_)
             | Command::Complete(_)
             | Command::Fail(_)
+            | Command::CreatePendingWaitpoint(_)
+            | Command::Suspend(_)
             | Command::Delay(_) => true,
             Command::Cancel(cancel) => cancel.fence.is_some(),
             _ => false,
@@ -306,7 +337,14 @@ impl Job {
 
     /// Whether it ends work or removes it, and must therefore go on when memory is short.
     fn is_freeing(&self) -> bool {
-        !matches!(self.command, Command::Submit(_) | Command::Replay(_) | Command::SetTags(_))
+        !matches!(
+            self.command,
+            Command::Submit(_)
+                | Command::Replay(_)
+                | Command::SetTags(_)
+                | Command::CreatePendingWaitpoint(_)
+                | Command::DeliverSignal(_)
+        )
     }
 
     fn settle(
@@ -317,7 +355,12 @@ impl Job {
     ) -> Outcome {
         match outcome {
             Some(Ok(Committed::Done(number))) => {
-                step.number(|_| number);
+                let events = step.changes.executions.iter().map(|changed| changed.events.len());
+                let mut next = number + 1 - events.sum::<usize>() as u64;
+                step.number(|_| {
+                    next += 1;
+                    next - 1
+                });
                 let before = self.known.entry(item.id).map(|entry| Arc::clone(&entry.execution));
                 shared.committed(item, number);
                 let reply = step.reply.map_err(EngineError::from);

@@ -6,6 +6,7 @@ use std::time::Instant;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, LeaseId};
 use ff_core::limits;
+use ff_core::machine::extras;
 use ff_core::operation::{Claim, Task};
 use ff_core::rota::Rota;
 use redis::Value;
@@ -16,7 +17,7 @@ use crate::keys::lane_name;
 use crate::record::{Entry, encode_who};
 use crate::store::{Shared, join_all};
 use crate::view::{self, Candidate, Plan, Taking};
-use crate::{due, log, reply};
+use crate::{due, log, query, reply};
 
 /// How often a claim looks again after others took what it had seen.
 const ROUNDS_MOST: usize = 100;
@@ -128,14 +129,14 @@ impl Round<'_> {
             let (shared, claim) = (self.shared, self.claim);
             let sending = calls.iter().map(|call| send(shared, claim, call, usize::MAX, false));
             for taken in join_all(sending).await {
-                expired.extend(self.absorb(taken?));
+                expired.extend(self.absorb(taken?).await?);
             }
         } else {
             for call in &calls {
                 let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
                 let any = !self.tasks.is_empty();
                 let taken = send(self.shared, self.claim, call, left, any).await?;
-                expired.extend(self.absorb(taken));
+                expired.extend(self.absorb(taken).await?);
                 if self.full {
                     break;
                 }
@@ -144,15 +145,20 @@ impl Round<'_> {
         due::expire(self.shared, &expired).await
     }
 
-    fn absorb(&mut self, taken: Taken) -> Vec<ExecutionId> {
+    async fn absorb(&mut self, taken: Taken) -> Result<Vec<ExecutionId>, EngineError> {
         for (place, entry, payload) in taken.tasks {
-            self.bytes += payload.len();
-            let task = Task::of(&entry.execution, payload, &self.shared.settings);
+            let execution = &entry.execution;
+            // It is leased already: what does not fit is left for its worker to read.
+            let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
+            let extras = query::with_rows(self.shared, |overlay| extras(overlay, execution, left));
+            let extras = extras.await?;
+            self.bytes += payload.len() + extras.bytes();
+            let task = Task::of(execution, payload, extras, &self.shared.settings);
             self.tasks.extend(task.map(|task| (place, task)));
             self.shared.entries.keep(&Arc::new(entry));
         }
         self.full |= taken.stopped;
-        taken.expired
+        Ok(taken.expired)
     }
 }
 

@@ -7,12 +7,13 @@ use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::error::EngineError;
 use ff_core::id::ExecutionId;
-use ff_core::machine::{Changed, Changes, DedupKey, DedupRecord};
+use ff_core::machine::{Changed, Changes, DedupKey, DedupRecord, RowChange, RowKey};
 use ff_core::state::{Due, Execution, QueuePlace};
 use ff_core::time::TimestampMs;
 use redis::Value;
 
 use crate::keys::{Keys, class_of, queue_name};
+use crate::log::NUMBERS;
 use crate::read::{Known, encode_dedup};
 use crate::record::{Entry, NUMBER_BYTES, is_inline, push_uint};
 use crate::reply;
@@ -21,7 +22,7 @@ use crate::store::Shared;
 /// Items of one call. Everything else waits while a function runs.
 pub(crate) const ITEMS_MOST: usize = 64;
 
-const _: () = assert!(ITEMS_MOST as u64 <= crate::log::NUMBERS, "events of a call have numbers");
+const _: () = assert!(ITEMS_MOST as u64 <= NUMBERS, "events of a call have numbers");
 
 /// Bytes after which a call takes no further item.
 const CALL_BYTES: usize = 1 << 20;
@@ -50,6 +51,7 @@ pub(crate) struct Item {
 pub(crate) struct Wire {
     id: ExecutionId,
     removes: bool,
+    events: usize,
     arguments: Vec<Bytes>,
     changes: Vec<Change>,
 }
@@ -63,10 +65,17 @@ struct Change {
     b: Bytes,
 }
 
+/// The field of a row: its family, then its name.
+pub(crate) fn row_field(key: &RowKey) -> Vec<u8> {
+    let mut field = vec![key.family.code()];
+    field.extend_from_slice(&key.name);
+    field
+}
+
 /// What became of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Committed {
-    /// Written; the number of its event, 0 without one.
+    /// Written; the number of its last event, 0 without one.
     Done(u64),
     /// Something it rests on has changed; nothing was written.
     Changed,
@@ -124,10 +133,11 @@ impl<'a> Draft<'a> {
         let before = known.entry(id);
         let after = self.contents(changed, before.map(|entry| &**entry))?;
         self.index(changed.before.as_deref(), changed.after.as_deref());
-        let event = changed.event.as_ref().map(crate::log::encode).transpose()?;
+        self.rows(changed);
+        let events = crate::log::encode_all(&changed.events)?;
         let record = after.as_ref().map(Entry::encode).transpose()?.unwrap_or_default();
         // With an event the store puts its number before the rest.
-        let left_out = if event.is_some() && !record.is_empty() { NUMBER_BYTES } else { 0 };
+        let left_out = if !events.is_empty() && !record.is_empty() { NUMBER_BYTES } else { 0 };
         let (key, stored) = match dedup {
             None => (Bytes::new(), Bytes::new()),
             Some((key, record)) => {
@@ -147,11 +157,13 @@ impl<'a> Draft<'a> {
             key,
             stored,
             Bytes::from(record).slice(left_out..),
-            event.unwrap_or_default().into(),
+            events.into(),
+            changed.events.len().to_string().into(),
         ];
         let (ready, due) = (self.ready.take(), self.due);
         let changes = std::mem::take(&mut self.changes);
-        let wire = Arc::new(Wire { id, removes: after.is_none(), arguments, changes });
+        let (removes, events) = (after.is_none(), changed.events.len());
+        let wire = Arc::new(Wire { id, removes, events, arguments, changes });
         Ok(Item { id, after, ready, due, wire })
     }
 
@@ -202,6 +214,17 @@ impl<'a> Draft<'a> {
             }
         }
         Ok(Some(after))
+    }
+
+    /// Rows beside the record. They go with it.
+    fn rows(&mut self, changed: &Changed) {
+        for RowChange { key, bytes } in &changed.rows {
+            let (hash, field) = (self.keys.beside(self.id), row_field(key));
+            match bytes {
+                Some(bytes) => self.change(b'H', hash, field, bytes.clone()),
+                None => self.change(b'E', hash, field, ""),
+            }
+        }
     }
 
     /// A result beside the record.
@@ -295,6 +318,7 @@ impl Wire {
         touched.extend([keys.events(partition), keys.core(id)]);
         if self.removes {
             touched.extend([keys.payload(id), keys.results(id), keys.attempts(id)]);
+            touched.insert(keys.beside(id));
         }
         for change in &self.changes {
             touched.insert(change.key.clone());
@@ -376,6 +400,7 @@ fn read_reply(
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     items: usize,
+    events: usize,
     bytes: usize,
 }
 
@@ -383,11 +408,15 @@ impl Load {
     /// Takes items on; false, and unchanged, when they are too many for one call.
     pub(crate) fn takes(&mut self, items: &[Arc<Wire>]) -> bool {
         let bytes = self.bytes + items.iter().map(|item| item.bytes()).sum::<usize>();
-        let fits = self.items + items.len() <= ITEMS_MOST && bytes <= CALL_BYTES;
+        let events = self.events + items.iter().map(|item| item.events).sum::<usize>();
+        let fits = self.items + items.len() <= ITEMS_MOST
+            && events as u64 <= NUMBERS
+            && bytes <= CALL_BYTES;
         // What is alone goes whatever its size.
         let taken = fits || self.items == 0;
         if taken {
             self.items += items.len();
+            self.events = events;
             self.bytes = bytes;
         }
         taken

@@ -35,6 +35,11 @@ impl Keys {
         self.of_execution(id, "attempts")
     }
 
+    /// Rows beside the record.
+    pub(crate) fn beside(&self, id: ExecutionId) -> String {
+        self.of_execution(id, "beside")
+    }
+
     fn of_execution(&self, id: ExecutionId, part: &str) -> String {
         let (partition, uuid) = (id.partition(), id.uuid().hyphenated());
         format!("{}:exec:{{fp:{partition}}}:{uuid}:{part}", self.prefix)
@@ -64,6 +69,11 @@ impl Keys {
     /// The partition counts of this deployment.
     pub(crate) fn config(&self) -> String {
         format!("{}:config:partitions", self.prefix)
+    }
+
+    /// The keys that sign waitpoint tokens.
+    pub(crate) fn keyring(&self) -> String {
+        format!("{}:keyring:{{g}}", self.prefix)
     }
 
     /// The list that holds a queue's wake tokens.

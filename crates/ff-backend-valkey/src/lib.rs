@@ -21,6 +21,7 @@ mod error;
 mod everywhere;
 mod floor;
 mod follow;
+mod keyring;
 mod keys;
 mod library;
 mod log;

@@ -32,9 +32,10 @@ const HELPERS: [&str; 6] = [
     include_str!("../lua/lib/wake.lua"),
 ];
 
-const FUNCTIONS: [&str; 12] = [
+const FUNCTIONS: [&str; 13] = [
     include_str!("../lua/version.lua"),
     include_str!("../lua/partitions.lua"),
+    include_str!("../lua/keyring.lua"),
     include_str!("../lua/commit.lua"),
     include_str!("../lua/claim.lua"),
     include_str!("../lua/peek.lua"),
@@ -59,6 +60,7 @@ impl Library {
         let body = body
             .replace("@CALL_VERSION@", &CALL_VERSION.to_string())
             .replace("@EVENTS_OF_A_CALL@", &log::NUMBERS.to_string())
+            .replace("@THE_ONE_BEFORE@", &log::THE_ONE_BEFORE.to_string())
             .replace("@EVENT_CLAIMED@", &format!("\\{}", EventKind::Claimed.code()));
         let hash: String =
             Sha1::digest(body.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();

@@ -15,16 +15,31 @@ use crate::record::{push_uint, uint};
 const FIXED_BYTES: usize = 42;
 const NO_ATTEMPT: u32 = u32::MAX;
 
+/// Stands for the number before an event's own, which is not known when it is sent.
+pub(crate) const THE_ONE_BEFORE: u64 = (1 << 48) - 1;
+
 const OUTCOMES: [Outcome; 5] =
     [Outcome::Success, Outcome::Failed, Outcome::Cancelled, Outcome::Expired, Outcome::Skipped];
 
-pub(crate) fn encode(event: &Event) -> Result<Vec<u8>, EngineError> {
+/// The events of one step, each preceded by its length.
+pub(crate) fn encode_all(events: &[Event]) -> Result<Vec<u8>, EngineError> {
+    let mut framed = Vec::with_capacity(112 * events.len());
+    for (at, event) in events.iter().enumerate() {
+        let previous = if at == 0 { event.previous } else { THE_ONE_BEFORE };
+        let bytes = encode(event, previous)?;
+        push_uint(&mut framed, bytes.len() as u64, 3);
+        framed.extend_from_slice(&bytes);
+    }
+    Ok(framed)
+}
+
+fn encode(event: &Event, previous: u64) -> Result<Vec<u8>, EngineError> {
     let mut bytes = Vec::with_capacity(96);
     bytes.push(event.kind.code());
     bytes.extend_from_slice(event.subject.uuid().as_bytes());
     push_uint(&mut bytes, event.time.0.unsigned_abs(), 6);
     push_uint(&mut bytes, event.seq, 4);
-    push_uint(&mut bytes, event.previous, 6);
+    push_uint(&mut bytes, previous, 6);
     push_uint(&mut bytes, event.attempt_index.unwrap_or(NO_ATTEMPT).into(), 4);
     push_uint(&mut bytes, event.lease_epoch.unwrap_or(0), 4);
     let outcome = event.outcome.and_then(|o| OUTCOMES.iter().position(|known| *known == o));
@@ -100,7 +115,10 @@ fn parse(partition: u16, number: u64, bytes: &[u8]) -> Option<Event> {
     };
     Some(Event {
         number,
-        previous: uint(&fixed[27..33]),
+        previous: match uint(&fixed[27..33]) {
+            THE_ONE_BEFORE => number.saturating_sub(1),
+            previous => previous,
+        },
         subject: ExecutionId::new(partition, Uuid::from_slice(&fixed[1..17]).ok()?),
         namespace,
         lane: LaneId::new(lane).ok()?,
@@ -131,7 +149,7 @@ fn take_text<'a>(rest: &mut &'a [u8], width: usize) -> Option<&'a str> {
 
 /// How many numbers an entry of a stream has; its last event has the highest of them. A call writes
 /// no more events than this into a partition's log.
-pub(crate) const NUMBERS: u64 = 64;
+pub(crate) const NUMBERS: u64 = 256;
 
 /// The entry that holds the event with a number.
 pub(crate) fn entry_of(number: u64) -> u64 {
@@ -151,11 +169,10 @@ pub(crate) fn decode_entry(
         let (length, behind) = rest.split_at_checked(3).ok_or_else(broken)?;
         let length = usize::try_from(uint(length)).map_err(|_| broken())?;
         let (event, behind) = behind.split_at_checked(length).ok_or_else(broken)?;
-        events.push(decode(partition, last, event)?);
+        events.push(event);
         rest = behind;
     }
-    for (event, number) in events.iter_mut().rev().zip((0..=last).rev()) {
-        event.number = number;
-    }
-    Ok(events)
+    let first = (last + 1).saturating_sub(events.len() as u64);
+    let numbered = events.into_iter().zip(first..);
+    numbered.map(|(event, number)| decode(partition, number, event)).collect()
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use ff_core::partition::PartitionConfig;
 use ff_core::policy::Retention;
+use ff_core::token::Secret;
 
 use crate::error::OpenError;
 
@@ -46,6 +47,8 @@ pub struct ValkeyOptions {
     pub partitions: Option<PartitionConfig>,
     /// How long terminal executions are kept when their policy does not say.
     pub retention: Retention,
+    /// Signs waitpoint tokens of a new store; random when absent. Must be the stored one otherwise.
+    pub waitpoint_secret: Option<Secret>,
     /// For how long opening waits for a server that is not there yet.
     pub connect_patience: Duration,
     /// How long a call waits for a connection, and then for its answer.
@@ -123,6 +126,7 @@ impl ValkeyOptions {
             prefix: PREFIX.to_owned(),
             partitions: None,
             retention: Retention::default(),
+            waitpoint_secret: None,
             connect_patience: Duration::from_secs(60),
             call_timeout: Duration::from_secs(5),
             clock: LibraryClock::default(),

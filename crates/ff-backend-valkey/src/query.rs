@@ -7,8 +7,10 @@ use ff_core::content::Content;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::Envelope;
 use ff_core::id::ExecutionId;
+use ff_core::machine::{Need, Needs, Overlay, list_signals, observe_signals};
 use ff_core::read::{
-    Answer, Attempts, Context, Events, ListAttempts, ListEvents, Query, ReadResult, Record, explain,
+    Answer, Attempts, Context, Events, Kids, ListAttempts, ListEvents, ListedWaitpoint, Query,
+    ReadResult, Record, explain,
 };
 use ff_core::state::Attempt;
 use ff_core::time::TimestampMs;
@@ -17,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use crate::record::Entry;
 use crate::store::Shared;
-use crate::{audit, due, log, read, reply, search};
+use crate::{audit, due, keyring, log, read, reply, search};
 
 /// Events that one call of the history brings.
 const HISTORY_STEP: usize = 500;
@@ -52,9 +54,52 @@ pub(crate) async fn answer(shared: &Arc<Shared>, query: Query) -> Result<Answer,
             let (now, entry) = find(shared, q.execution_id).await?;
             Answer::Explain(entry.map(|found| explain(&found.execution, now)))
         }
+        Query::ListSignals(q) => {
+            let found = existing(shared, q.execution_id).await?.execution;
+            let listed = |overlay: &Overlay| list_signals(overlay, &found, &q);
+            Answer::ListSignals(with_rows(shared, listed).await?)
+        }
+        Query::ObserveSignals(q) => {
+            let found = existing(shared, q.execution_id).await?.execution;
+            let observed = |overlay: &Overlay| observe_signals(overlay, &found, &q.fence);
+            Answer::ObserveSignals(with_rows(shared, observed).await?)
+        }
+        Query::ListWaitpoints(q) => {
+            let found = existing(shared, q.execution_id).await?.execution;
+            Answer::ListWaitpoints(ListedWaitpoint::all_of(&found))
+        }
+        Query::ListKids(_) => Answer::ListKids(Kids::from(&*keyring::refresh(shared).await?)),
         Query::Due(_) => Answer::Due(due::due(shared).await?),
         Query::Audit(_) => Answer::Audit(audit::audit(shared).await?),
     })
+}
+
+/// Answers a question that is decided over rows, reading them as it asks for them.
+pub(crate) async fn with_rows<T>(
+    shared: &Shared,
+    answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
+) -> Result<T, EngineError> {
+    let mut overlay = Overlay::new(Arc::clone(&shared.settings));
+    loop {
+        let needs = match answer(&overlay) {
+            Ok(answer) => return Ok(answer?),
+            Err(needs) => needs,
+        };
+        let mut names = Vec::with_capacity(needs.0.len());
+        for need in needs.0 {
+            let Need::Row(id, key) = need else {
+                return Err(EngineError::bug(format!("a question asked for {need:?}")));
+            };
+            names.push((id, key));
+        }
+        let Some((id, _)) = names.first() else {
+            return Err(EngineError::bug("a question lacks nothing and has no answer"));
+        };
+        let rows = read::rows(shared, *id, &names).await?;
+        for ((id, key), bytes) in names.into_iter().zip(rows) {
+            overlay.supply_row(id, key, bytes);
+        }
+    }
 }
 
 async fn find(

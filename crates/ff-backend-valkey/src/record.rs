@@ -17,7 +17,7 @@ use ff_core::machine::{LeaseTerms, lease};
 use ff_core::policy::Policy;
 use ff_core::state::{
     About, Attempt, AttemptType, Counts, Execution, Failure, LastEnd, LeaseLoss, Next, Phase,
-    Progress,
+    Progress, Waits,
 };
 use ff_core::tags::Tags;
 use ff_core::time::TimestampMs;
@@ -34,7 +34,7 @@ const INLINE_BYTES: usize = 256;
 pub(crate) const NUMBER_BYTES: usize = 6;
 
 const HEAD_BYTES: usize = 28;
-const TIMED_BYTES: usize = 12;
+const TIMED_BYTES: usize = 18;
 const TIMED: u8 = 1;
 const PAYLOAD_BESIDE: u8 = 2;
 
@@ -79,6 +79,7 @@ struct Body<'a> {
     last_end: Option<LastEnd>,
     last_loss: Option<LeaseLoss>,
     last_transition_at: TimestampMs,
+    waits: Option<Cow<'a, Waits>>,
     phase: Cow<'a, Phase>,
     payload: Option<Cow<'a, [u8]>>,
     result: Option<(u32, Cow<'a, Content>)>,
@@ -107,7 +108,8 @@ impl Entry {
         let (index, kind) = next_attempt(execution);
         let timed = time_limits(execution);
         let mut flags = 0;
-        if timed != (0, 0) {
+        let is_timed = timed != [0; 3];
+        if is_timed {
             flags |= TIMED;
         }
         if self.payload.is_none() {
@@ -119,9 +121,8 @@ impl Entry {
         push_uint(record, execution.lease_epoch, 4);
         push_uint(record, index.into(), 4);
         record.extend([kind.code(), flags, 0, 0]);
-        if timed != (0, 0) {
-            push_uint(record, timed.0, 6);
-            push_uint(record, timed.1, 6);
+        if is_timed {
+            timed.iter().for_each(|time| push_uint(record, *time, 6));
         }
     }
 
@@ -145,6 +146,7 @@ impl Entry {
             last_end,
             last_loss,
             last_transition_at,
+            waits,
             phase,
         } = &*self.execution;
         Body {
@@ -169,6 +171,7 @@ impl Entry {
             last_end: last_end.clone(),
             last_loss: *last_loss,
             last_transition_at: *last_transition_at,
+            waits: unless_default(waits),
             phase: Cow::Borrowed(phase),
             payload: self.payload.as_deref().map(Cow::Borrowed),
             result: self.result.as_ref().map(|(index, content)| (*index, Cow::Borrowed(content))),
@@ -259,6 +262,7 @@ impl Body<'_> {
             last_end: self.last_end,
             last_loss: self.last_loss,
             last_transition_at: self.last_transition_at,
+            waits: or_default(self.waits),
             phase: self.phase.into_owned(),
         }
     }
@@ -275,16 +279,18 @@ fn next_attempt(execution: &Execution) -> (u32, AttemptType) {
     }
 }
 
-/// Deadline, and one more than what the next lease has left of its attempt's time; 0 for none.
-fn time_limits(execution: &Execution) -> (u64, u64) {
-    let Phase::Runnable(runnable) = &execution.phase else { return (0, 0) };
-    let deadline = execution.deadline_at.map_or(0, |at| at.0.max(1).unsigned_abs());
+/// Deadline, one more than what the next lease has left of its attempt's time, and when a pending
+/// waitpoint closes; 0 for none.
+fn time_limits(execution: &Execution) -> [u64; 3] {
+    let Phase::Runnable(runnable) = &execution.phase else { return [0; 3] };
+    let instant = |at: Option<TimestampMs>| at.map_or(0, |at| at.0.max(1).unsigned_abs());
     let used = match (runnable.next, &execution.attempt) {
         (Next::Resume, Some(attempt)) => attempt.active_ms,
         _ => 0,
     };
     let timeout = execution.policy().timeout.attempt_timeout_ms;
-    (deadline, timeout.map_or(0, |timeout| timeout.saturating_sub(used) + 1))
+    let left = timeout.map_or(0, |timeout| timeout.saturating_sub(used) + 1);
+    [instant(execution.deadline_at), left, instant(execution.waits.next_expiry())]
 }
 
 /// The end of a noted claim, the same for every task of a claim.

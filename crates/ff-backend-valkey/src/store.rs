@@ -27,7 +27,7 @@ use crate::options::{LibraryClock, ValkeyOptions};
 use crate::timers::{self, Timers};
 use crate::view::{Candidate, Views};
 use crate::wake::{self, Waiters};
-use crate::{apply, follow, partitions, query, read, trim};
+use crate::{apply, follow, keyring, partitions, query, read, trim};
 
 pub(crate) const LABEL: &str = "valkey";
 
@@ -51,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) timers: Timers,
     pub(crate) tail: follow::Tail,
     pub(crate) crowds: Crowds,
+    pub(crate) keyring: keyring::Copy,
     closing: AtomicBool,
 }
 
@@ -61,6 +62,7 @@ impl ValkeyStore {
         let client = Client::connect(&options, library).await?;
         let keys = Keys { prefix: options.prefix.clone() };
         let counts = partitions::agree(&client, &keys, options.partitions).await?;
+        let keyring = keyring::settle(&client, &keys, options.waitpoint_secret.as_ref()).await?;
         let settings = Settings { retention: options.retention, ..Settings::new(LABEL, counts) };
         let clocks = if client.is_cluster() { counts.flow } else { 1 };
         let shared = Shared {
@@ -75,6 +77,7 @@ impl ValkeyStore {
             timers: Timers::new(),
             tail: follow::Tail::new(),
             crowds: Crowds::default(),
+            keyring: keyring::Copy::new(keyring),
             closing: AtomicBool::new(false),
             options,
         };

@@ -9,7 +9,7 @@ use ff_core::time::TimestampMs;
 
 use crate::commit::{HOUR_MS, ITEMS_MOST, OLD};
 use crate::store::{Shared, join_all};
-use crate::{read, reply};
+use crate::{keyring, read, reply};
 
 /// Hours whose lists are left alone: by then most of what was submitted in them is gone.
 const HOURS_LISTED: i64 = 25;
@@ -28,6 +28,7 @@ pub(crate) async fn trim(shared: &Arc<Shared>, trim: &Trim) -> Result<Trimmed, E
         trimmed.events += events;
         trimmed.more |= more;
     }
+    keyring::sweep(shared).await?;
     Ok(trimmed)
 }
 

@@ -123,6 +123,14 @@ fn lifecycle_runs_in_batches() {
 }
 
 #[test]
+fn suspend_resume_times_every_sample() {
+    for report in reports(&["suspend_resume", "--samples", "20", "--workers", "3"]) {
+        is_positive(&report, &["p50_ms", "p99_ms", "throughput_per_s", "commands_per_execution"]);
+        assert_eq!(report["invariants_ok"], true);
+    }
+}
+
+#[test]
 fn start_latency_times_every_sample() {
     for report in reports(&["start_latency", "--samples", "20", "--rate", "200"]) {
         is_positive(&report, &["p50_ms", "p95_ms", "p99_ms", "max_ms", "commands_per_execution"]);

@@ -5,11 +5,13 @@ use proptest::prelude::*;
 use crate::capability::Capabilities;
 use crate::cursor;
 use crate::id::{
-    ContentType, ExecutionId, Handle, IdempotencyKey, Kind, LaneId, LeaseId, Namespace, WorkerId,
+    ContentType, ExecutionId, Handle, IdempotencyKey, Kid, Kind, LaneId, LeaseId, Namespace,
+    WorkerId,
 };
 use crate::policy::Policy;
 use crate::state::CancelSource;
 use crate::tags::Tags;
+use crate::token::{Secret, WaitpointToken};
 
 /// Any text, often near to something valid.
 fn text() -> impl Strategy<Value = String> {
@@ -20,6 +22,7 @@ fn text() -> impl Strategy<Value = String> {
         "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
         "ff[hc]1\\.[A-Za-z0-9_-]{0,200}",
         "[a-z0-9._-]{0,70}",
+        "[A-Za-z0-9_-]{1,64}:[0-9]{1,20}:[0-9a-f]{64}",
     ]
 }
 
@@ -58,11 +61,13 @@ proptest! {
         for printed in [
             Namespace::new(&text).map(|t| t.to_string()).ok(),
             LaneId::new(&text).map(|t| t.to_string()).ok(),
+            Kid::new(&text).map(|t| t.to_string()).ok(),
             Kind::new(&text).map(|t| t.to_string()).ok(),
             WorkerId::new(&text).map(|t| t.to_string()).ok(),
             IdempotencyKey::new(&text).map(|t| t.to_string()).ok(),
             ContentType::new(&text).map(|t| t.to_string()).ok(),
             CancelSource::parse(&text).map(|t| t.as_str().to_owned()).ok(),
+            WaitpointToken::parse(&text).map(|t| t.expose().to_owned()).ok(),
         ]
         .into_iter()
         .flatten()
@@ -76,6 +81,7 @@ proptest! {
         let _ = Handle::decode(&text, "sqlite");
         let _ = cursor::decode::<(u64, String)>("scope", &text);
         let _ = Capabilities::from_csv(&text);
+        let _ = Secret::from_hex(&text);
         let _ = Capabilities::new([&text, &text]);
         let _ = Tags::new([(text.clone(), text)]);
     }

@@ -72,6 +72,13 @@ event_kinds! {
     Replayed = 16, "execution.replayed";
     Tagged = 17, "execution.tagged";
     Deleted = 18, "execution.deleted";
+    Suspended = 19, "execution.suspended";
+    Resumed = 20, "execution.resumed";
+    Escalated = 21, "execution.escalated";
+    WaitpointCreated = 22, "waitpoint.created";
+    WaitpointClosed = 23, "waitpoint.closed";
+    TokenIssued = 24, "waitpoint.token_issued";
+    SignalAccepted = 25, "signal.accepted";
 }
 
 /// What the log keeps of one transition.

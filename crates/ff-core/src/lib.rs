@@ -4,6 +4,7 @@
 //! - [`operation`]: every act on an execution as a value with a typed reply.
 //! - [`machine`]: the rules. A pure function from facts and a command to a reply and changes.
 //! - [`read`]: questions and answers, among them the flat record that users see and `explain`.
+//! - [`token`]: waitpoint tokens, and the keyring that signs and checks them.
 //! - [`backend`]: the small trait that every store implements.
 //! - [`error`]: refusals, faults and bugs with stable codes.
 //!
@@ -26,8 +27,10 @@ pub mod read;
 pub mod recent;
 pub mod rota;
 pub mod state;
+pub mod summary;
 pub mod tags;
 pub mod time;
+pub mod token;
 
 #[cfg(test)]
 mod bad_input;

@@ -30,6 +30,32 @@ pub const REASON_BYTES: usize = 4096;
 pub const CATEGORY_BYTES: usize = 256;
 pub const PROGRESS_MESSAGE_BYTES: usize = 1024;
 
+pub const WAITPOINT_KEY_BYTES: usize = 256;
+/// Waitpoints of one execution that are not closed, and most of one suspension.
+pub const WAITPOINTS: usize = 64;
+/// Closed waitpoints that an execution remembers: later signals learn that theirs is closed.
+pub const WAITPOINTS_CLOSED: usize = 128;
+/// Suspends whose repetition gets the first reply.
+pub const SUSPENDS_REMEMBERED: usize = 16;
+pub const SUSPEND_DEDUP_EXTRA_MS: u64 = 60_000;
+pub const SUSPEND_DEDUP_MAX_MS: u64 = 7 * 86_400_000;
+/// How far in the past a timeout may lie when it is set.
+pub const SUSPEND_TIMEOUT_PAST_MS: u64 = 600_000;
+/// Nesting of a condition, names or waitpoints in one node, and nodes in all.
+pub const CONDITION_DEPTH: usize = 4;
+pub const CONDITION_WIDTH: usize = 64;
+pub const CONDITION_NODES: usize = 256;
+/// What a suspend leaves for whoever goes on.
+pub const METADATA_BYTES: usize = 64 << 10;
+pub const SIGNAL_NAME_BYTES: usize = 256;
+pub const SIGNAL_PAYLOAD_BYTES: usize = 256 << 10;
+/// Signals that one execution accepts, unless its policy says less or more.
+pub const SIGNALS: u32 = 10_000;
+pub const SIGNAL_DEDUP_MS: u64 = 86_400_000;
+/// Depth of a summary document, and its size.
+pub const SUMMARY_DEPTH: usize = 16;
+pub const SUMMARY_BYTES: usize = 256 << 10;
+
 pub const TAGS: usize = 64;
 pub const TAG_KEY_BYTES: usize = 128;
 pub const TAG_VALUE_BYTES: usize = 1024;
@@ -73,5 +99,14 @@ pub const CURSOR_BYTES: usize = 4096;
 
 /// Entries that one tick handles on an SQL store before the next step continues.
 pub const TICK_ENTRIES: u32 = 1000;
+/// Leases of one partition that time takes away in a second, should the store's clock jump.
+pub const LEASE_EXPIRIES_A_SECOND: u32 = 1000;
 /// Progress events of one execution are at least this far apart.
 pub const PROGRESS_EVENT_MS: u64 = 1_000;
+
+pub const KID_BYTES: usize = 64;
+/// A secret that signs waitpoint tokens, in bytes.
+pub const SECRET_BYTES_MIN: usize = 32;
+pub const SECRET_BYTES_MAX: usize = 128;
+/// Longest time that a rotation leaves the secret before it accepted.
+pub const GRACE_MAX_MS: u64 = 1 << 53;

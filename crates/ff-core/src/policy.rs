@@ -15,7 +15,7 @@ use crate::capability::Capabilities;
 use crate::check::{check_bytes, check_range};
 use crate::error::Refusal;
 use crate::limits::{self, COUNT_MAX, DURATION_MAX_MS};
-use crate::state::Outcome;
+use crate::state::{Outcome, TimeoutBehavior};
 
 pub use backoff::{Backoff, BackoffCurve};
 
@@ -30,6 +30,15 @@ pub struct Policy {
     /// How long a repeated idempotency key finds the first submit.
     pub dedup_window_ms: u64,
     pub retention: Retention,
+    pub suspension: SuspensionPolicy,
+    pub max_signals_per_execution: u32,
+}
+
+/// For a suspend that does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SuspensionPolicy {
+    pub default_timeout_ms: Option<u64>,
+    pub timeout_behavior: TimeoutBehavior,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +87,8 @@ impl Default for Policy {
             required_capabilities: Capabilities::default(),
             dedup_window_ms: limits::DEDUP_WINDOW_MS,
             retention: Retention::default(),
+            suspension: SuspensionPolicy::default(),
+            max_signals_per_execution: limits::SIGNALS,
         }
     }
 }
@@ -119,6 +130,10 @@ impl Policy {
             0,
             DURATION_MAX_MS,
         )?;
+        let default_timeout = self.suspension.default_timeout_ms.unwrap_or(1);
+        check_range("default_timeout_ms", default_timeout, 1, DURATION_MAX_MS)?;
+        let signals = u64::from(self.max_signals_per_execution);
+        check_range("max_signals_per_execution", signals, 0, COUNT_MAX.into())?;
         let window = (limits::DEDUP_WINDOW_MIN_MS, limits::DEDUP_WINDOW_MAX_MS);
         check_range("dedup_window_ms", self.dedup_window_ms, window.0, window.1)?;
         self.retention.check()

@@ -5,6 +5,7 @@
 //! expire, delays end and deadlines hold when they are due, and the trimmer, which removes what is
 //! past its retention.
 
+mod brake;
 mod engine;
 mod options;
 mod report;

@@ -1,19 +1,24 @@
 //! The timer loop: carries out what is due when it is due.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::error::EngineError;
 use ff_core::limits;
 use ff_core::operation::Tick;
 use ff_core::read::Due;
+use ff_core::state::DueKind;
 use ff_core::time::TimestampMs;
 
+use crate::brake::Brake;
 use crate::report::Report;
 use crate::service::{Patience, Shutdown};
 
 pub(crate) const NAME: &str = "timers";
+
+/// How soon to look again at a part of the store that has lost too many leases.
+const BRAKED: Duration = Duration::from_millis(100);
 
 /// Looks, ticks where something is due, and sleeps until the next timer or a sooner one.
 pub(crate) async fn run(
@@ -23,10 +28,16 @@ pub(crate) async fn run(
     mut shutdown: Shutdown,
 ) {
     let mut patience = Patience::default();
+    let mut brake = Brake::new(backend.settings().partitions.flow);
     while !shutdown.is_requested() {
         let round = async {
-            let next = fire_due(&*backend, &report).await?;
-            wait(&*backend, next, interval).await
+            match fire_due(&*backend, &report, &mut brake).await? {
+                Fired::Braked => {
+                    tokio::time::sleep(BRAKED).await;
+                    Ok(())
+                }
+                Fired::Until(next) => wait(&*backend, next, interval).await,
+            }
         };
         match shutdown.or(round).await {
             None => return,
@@ -49,29 +60,46 @@ struct NextTimer {
     in_ms: u64,
 }
 
-/// Ticks until nothing is due any more.
+/// How a round ended.
+enum Fired {
+    /// Nothing is due any more before this timer.
+    Until(Option<NextTimer>),
+    /// What is due has to wait.
+    Braked,
+}
+
+/// Ticks until nothing is due any more, or what is due has to wait for the brake.
 async fn fire_due(
     backend: &dyn Backend,
     report: &Report,
-) -> Result<Option<NextTimer>, EngineError> {
+    brake: &mut Brake,
+) -> Result<Fired, EngineError> {
     loop {
         let dues = backend.ask(Due).await?;
         let mut next: Option<TimestampMs> = None;
-        let mut fired = 0;
+        let (mut fired, mut braked) = (0, false);
         for (partition, at) in dues.items {
-            if at <= dues.now {
-                let tick = Tick { partition, most: limits::TICK_ENTRIES };
-                let ticked = backend.call(tick).await?;
-                for (kind, count) in &ticked.fired {
-                    report.add(kind.scanner(), *count);
-                }
-                fired += 1;
-            } else {
+            if at > dues.now {
                 next = Some(next.map_or(at, |next| next.min(at)));
+                continue;
             }
+            let most = brake.left(partition, Instant::now()).min(limits::TICK_ENTRIES);
+            if most == 0 {
+                braked = true;
+                continue;
+            }
+            let ticked = backend.call(Tick { partition, most }).await?;
+            for (kind, count) in &ticked.fired {
+                report.add(kind.scanner(), *count);
+                if *kind == DueKind::LeaseExpiry {
+                    brake.note(partition, *count, Instant::now());
+                }
+            }
+            fired += 1;
         }
         if fired == 0 {
-            return Ok(next.map(|at| NextTimer { at, in_ms: at.since(dues.now) }));
+            let next = next.map(|at| NextTimer { at, in_ms: at.since(dues.now) });
+            return Ok(if braked { Fired::Braked } else { Fired::Until(next) });
         }
     }
 }

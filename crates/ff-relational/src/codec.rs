@@ -3,11 +3,12 @@
 use ff_core::error::EngineError;
 use ff_core::event::Event;
 use ff_core::state::{Attempt, Execution};
+use ff_core::token::Keyring;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Raised whenever the form of a stored record changes.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, EngineError> {
     let mut bytes = Vec::with_capacity(256);
@@ -41,6 +42,14 @@ pub fn encode_attempt(attempt: &Attempt) -> Result<Vec<u8>, EngineError> {
 
 pub fn decode_attempt(bytes: &[u8]) -> Result<Attempt, EngineError> {
     decode("attempt", bytes)
+}
+
+pub fn encode_keyring(keyring: &Keyring) -> Result<Vec<u8>, EngineError> {
+    encode(keyring)
+}
+
+pub fn decode_keyring(bytes: &[u8]) -> Result<Keyring, EngineError> {
+    decode("keyring", bytes)
 }
 
 pub fn encode_event(event: &Event) -> Result<Vec<u8>, EngineError> {

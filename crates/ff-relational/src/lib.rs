@@ -12,7 +12,8 @@ mod writes;
 
 pub use batch::{Answer, Batch, Job, Outcome};
 pub use codec::{
-    decode_attempt, decode_event, decode_execution, encode_attempt, encode_event, encode_execution,
+    decode_attempt, decode_event, decode_execution, decode_keyring, encode_attempt, encode_event,
+    encode_execution, encode_keyring,
 };
 pub use waiting::{Waiter, Waiting};
 pub use writes::{ExecutionWrite, IndexChange, Writes};

@@ -8,9 +8,10 @@ use ff_core::capability::Capabilities;
 use ff_core::content::Content;
 use ff_core::event::Event;
 use ff_core::id::{ExecutionId, LaneId, Namespace};
-use ff_core::machine::{Changed, Changes, DedupKey, DedupRecord};
+use ff_core::machine::{Changed, Changes, DedupKey, DedupRecord, RowChange};
 use ff_core::state::{Attempt, Execution, QueuePlace};
 use ff_core::time::TimestampMs;
+use ff_core::token::Keyring;
 
 /// Rows to write. Executions come in the order of their id, so that b-tree pages are met once.
 #[derive(Debug, Default)]
@@ -18,6 +19,7 @@ pub struct Writes {
     pub executions: Vec<ExecutionWrite>,
     pub dedups: Vec<(DedupKey, DedupRecord)>,
     pub events: Vec<Event>,
+    pub keyring: Option<Arc<Keyring>>,
     by_id: HashMap<ExecutionId, usize>,
 }
 
@@ -35,6 +37,8 @@ pub struct ExecutionWrite {
     /// Result of the attempt of this index.
     pub results: Vec<(u32, Content)>,
     pub attempts: Vec<Attempt>,
+    /// Rows beside it, in order.
+    pub rows: Vec<RowChange>,
 }
 
 /// A row of an index that goes, and one that comes.
@@ -51,10 +55,11 @@ impl Writes {
             self.take_execution(changed);
         }
         self.dedups.extend(changes.dedup);
+        self.keyring = changes.keyring.or(self.keyring.take());
     }
 
     fn take_execution(&mut self, changed: Changed) {
-        self.events.extend(changed.event);
+        self.events.extend(changed.events);
         let index = *self.by_id.entry(changed.id).or_insert_with(|| {
             self.executions.push(ExecutionWrite::stored(changed.id, changed.before));
             self.executions.len() - 1
@@ -70,6 +75,7 @@ impl Writes {
         write.after = changed.after;
         write.payload = changed.payload.or(write.payload.take());
         write.attempts.extend(changed.archived);
+        write.rows.extend(changed.rows);
     }
 
     /// Drops what came and went within the batch, and sorts.
@@ -107,6 +113,7 @@ impl ExecutionWrite {
             payload: None,
             results: Vec::new(),
             attempts: Vec::new(),
+            rows: Vec::new(),
         }
     }
 
@@ -115,6 +122,7 @@ impl ExecutionWrite {
         self.payload = None;
         self.results.clear();
         self.attempts.clear();
+        self.rows.clear();
     }
 
     pub fn queue_change(&self) -> IndexChange<QueuePlace<'_>> {

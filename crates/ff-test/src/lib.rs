@@ -9,6 +9,8 @@
 //! - [`differential`]: random operations on the oracle and on a store, every reply and the whole
 //!   state compared.
 //! - [`servers`]: private Valkey servers that a test may kill, pause and restart.
+//! - [`signalling`]: waitpoints, signals and suspends with defaults.
+//! - [`waits`]: short words for suspensions, waitpoints and signals.
 //! - [`workload`]: callers that go on through faults, and a ledger of what they were told.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
@@ -19,6 +21,8 @@ pub mod docs;
 pub mod history;
 pub mod oracle;
 pub mod servers;
+pub mod signalling;
 pub mod stages;
+pub mod waits;
 pub mod workload;
 pub mod world;

@@ -9,6 +9,7 @@ use ff_core::backend::{Backend, Pending};
 use ff_core::machine::Settings;
 use ff_core::partition::PartitionConfig;
 use ff_core::time::TimestampMs;
+use ff_core::token::Secret;
 use tempfile::TempDir;
 
 use crate::oracle::Oracle;
@@ -17,6 +18,11 @@ use crate::world::{Stage, World};
 
 /// Where every test's clock begins: far enough from zero for anything to lie in the past.
 pub const BEGINNING: TimestampMs = TimestampMs(1_800_000_000_000);
+
+/// Signs waitpoint tokens on every stage, so that all of them make the same ones.
+pub fn secret() -> Secret {
+    Secret::from_bytes(vec![7; 32]).expect("32 bytes are a secret")
+}
 
 struct OracleStage(Arc<Oracle>);
 
@@ -69,6 +75,7 @@ impl SqliteStage {
         let options = SqliteOptions {
             clock: Clock::Manual(clock.clone()),
             partitions: Some(partitions),
+            waitpoint_secret: Some(secret()),
             ..options
         };
         let store = SqliteStore::open(options).expect("the store opens");
@@ -124,6 +131,7 @@ impl ValkeyStage {
             prefix: format!("t{}", STORES.fetch_add(1, Ordering::Relaxed)),
             partitions: Some(partitions),
             clock: LibraryClock::Settable,
+            waitpoint_secret: Some(secret()),
             ..options
         }
     }
@@ -174,4 +182,17 @@ pub async fn valkey_standalone() -> World {
 /// A world on a Valkey cluster of three.
 pub async fn valkey_cluster() -> World {
     World::new(ValkeyStage::cluster(PartitionConfig::default()).await)
+}
+
+/// A store of a test's own making, in its own time.
+pub struct InItsTime(pub Arc<dyn Backend>);
+
+impl Stage for InItsTime {
+    fn backend(&self) -> Arc<dyn Backend> {
+        Arc::clone(&self.0)
+    }
+
+    fn advance(&self, _: i64) -> Pending<'_, ()> {
+        panic!("the clock of this store cannot be moved")
+    }
 }

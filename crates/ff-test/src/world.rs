@@ -134,12 +134,20 @@ impl World {
 
     /// The operation is refused with this code, and its execution stays exactly as it was.
     pub async fn refuses(&self, operation: impl Into<Command>, expected: Code) {
+        self.refuses_saying(operation, expected, "").await;
+    }
+
+    /// The same, and the refusal says this word.
+    pub async fn refuses_saying(&self, operation: impl Into<Command>, expected: Code, word: &str) {
         let command = operation.into();
         let id = command.execution_id().expect("an operation on one execution");
         let (before, shown) = (self.find(id).await, format!("{command:?}"));
         match self.command(command).await {
             Ok(reply) => panic!("{shown:.300}: expected {expected}, got {reply:?}"),
-            Err(error) => assert_eq!(error.code(), expected, "{shown:.300}: {error}"),
+            Err(error) => {
+                assert_eq!(error.code(), expected, "{shown:.300}: {error}");
+                assert!(error.to_string().contains(word), "{shown:.300}: no {word:?} in {error}");
+            }
         }
         assert_eq!(self.find(id).await, before, "{shown:.300} was refused and changed something");
     }

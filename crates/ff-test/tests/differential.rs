@@ -15,7 +15,7 @@ fn number(name: &str, default: u64) -> u64 {
 fn plan() -> Plan {
     Plan {
         seed: number("FF_DIFFERENTIAL_SEED", 1),
-        operations: number("FF_DIFFERENTIAL_OPERATIONS", 40_000) as usize,
+        operations: number("FF_DIFFERENTIAL_OPERATIONS", 60_000) as usize,
         length: 150,
     }
 }

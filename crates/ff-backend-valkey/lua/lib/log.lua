@@ -4,6 +4,9 @@
 
 local NUMBERS = @EVENTS_OF_A_CALL@
 
+-- In place of a number of the event before: it is the one before in the same entry.
+local THE_ONE_BEFORE = @THE_ONE_BEFORE@
+
 local function log_key(prefix, partition)
   return prefix .. ':ev:{fp:' .. partition .. '}'
 end

@@ -9,6 +9,7 @@ use super::idle::Idle;
 use super::lifecycle::Lifecycle;
 use super::memory::Memory;
 use super::start_latency::StartLatency;
+use super::suspend_resume::SuspendResume;
 use super::{Measured, Place, Report, Target};
 
 /// Measure a store: speed, latency, idle cost, size
@@ -45,6 +46,7 @@ pub(crate) struct Bench {
 enum Scenario {
     Lifecycle(Lifecycle),
     StartLatency(StartLatency),
+    SuspendResume(SuspendResume),
     Idle(Idle),
     Memory(Memory),
     Backlog(Backlog),
@@ -73,6 +75,7 @@ impl Scenario {
         match self {
             Self::Lifecycle(scenario) => on_store(scenario, place).await,
             Self::StartLatency(scenario) => on_store(scenario, place).await,
+            Self::SuspendResume(scenario) => on_store(scenario, place).await,
             Self::Idle(scenario) => on_store(scenario, place).await,
             Self::Memory(scenario) => on_store(scenario, place).await,
             Self::Backlog(scenario) => on_store(scenario, place).await,

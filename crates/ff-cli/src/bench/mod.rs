@@ -19,6 +19,7 @@ mod report;
 mod scratch;
 mod start_latency;
 mod store;
+mod suspend_resume;
 mod target;
 
 pub(crate) use command::Bench;

@@ -14,6 +14,8 @@ pub enum HandleKind {
     Fresh,
     Resumed,
     Reclaimed,
+    /// The lease that a suspend ended.
+    Suspended,
 }
 
 /// All that a worker needs to name its lease.

@@ -14,7 +14,7 @@ pub(crate) use fence::fence_required;
 pub use fence::{Authority, LeaseFence};
 pub use handle::{Handle, HandleKind};
 pub use text::{
-    ContentType, IdempotencyKey, Kind, LaneId, LaneIdError, Namespace, TextError, WorkerId,
-    WorkerInstanceId,
+    ContentType, IdempotencyKey, Kid, Kind, LaneId, LaneIdError, Namespace, SignalName, TextError,
+    WaitpointKey, WorkerId, WorkerInstanceId,
 };
-pub use uuids::{AttemptId, FlowId, LeaseId, UuidParseError};
+pub use uuids::{AttemptId, FlowId, LeaseId, SignalId, SuspensionId, UuidParseError, WaitpointId};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::error::{Code, Refusal};
 use crate::limits;
 use crate::partition::{PartitionConfig, partition_of};
 
@@ -175,6 +176,31 @@ text_id! {
     }
 }
 
+text_id! {
+    /// Name of a waitpoint inside its execution.
+    WaitpointKey, TextError, |text| {
+        let limit = limits::WAITPOINT_KEY_BYTES;
+        check("waitpoint_key", text, limit, |c| !c.is_control(), "no control characters")
+    }
+}
+
+text_id! {
+    /// What a signal is about; conditions match it.
+    SignalName, TextError, |text| {
+        let limit = limits::SIGNAL_NAME_BYTES;
+        check("name", text, limit, |c| !c.is_control(), "no control characters")
+    }
+}
+
+text_id! {
+    /// Names a key of the keyring that signs waitpoint tokens: `[A-Za-z0-9_-]{1,64}`. It holds no
+    /// `:`, so a token's text has one reading.
+    Kid, TextError, |text| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        check("kid", text, limits::KID_BYTES, allowed, "letters, digits, '_' and '-'")
+    }
+}
+
 fn worker_text(what: &'static str, text: &str) -> Result<(), TextError> {
     let allowed = |c: char| !c.is_whitespace() && !c.is_control();
     check(what, text, limits::WORKER_BYTES, allowed, "no whitespace or control characters")
@@ -202,6 +228,18 @@ impl IdempotencyKey {
     /// The partition of a solo execution that bears this key.
     pub fn partition(&self, namespace: &Namespace, config: &PartitionConfig) -> u16 {
         partition_of(format!("{namespace}/{self}").as_bytes(), config.flow)
+    }
+}
+
+impl Kid {
+    /// The kid of the secret that a store's first boot writes.
+    pub fn first() -> Self {
+        Self(Arc::from("k1"))
+    }
+
+    /// A caller's kid, or `invalid_kid`.
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        Self::new(text).map_err(|error| Refusal::at(Code::InvalidKid, "kid", error.to_string()))
     }
 }
 
@@ -234,5 +272,16 @@ mod tests {
         for bad in ["", "a b", "a\tb", "a\u{0}b", &"x".repeat(257)] {
             assert!(WorkerInstanceId::new(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn kids_follow_their_pattern() {
+        for good in ["k1", "K_2-b", "-", &"x".repeat(64)] {
+            assert_eq!(Kid::parse(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "a:b", "a b", "a.b", "ä", "k1\n", &"x".repeat(65)] {
+            assert_eq!(Kid::parse(bad).unwrap_err().code, Code::InvalidKid, "{bad:?}");
+        }
+        assert_eq!(Kid::parse(&Kid::first()), Ok(Kid::first()));
     }
 }

@@ -76,6 +76,19 @@ uuid_id! {
     AttemptId
 }
 
+uuid_id! {
+    /// An address that messages for one execution are sent to.
+    WaitpointId
+}
+uuid_id! {
+    /// One stop of an execution.
+    SuspensionId
+}
+uuid_id! {
+    /// One message.
+    SignalId
+}
+
 impl LeaseId {
     /// The `offset`-th lease id of a claim that brought `seed`. Counting up from one seed gives
     /// every task of a claim its own id without randomness in the store.

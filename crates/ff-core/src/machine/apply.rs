@@ -4,7 +4,7 @@ use super::draft::Halt;
 use super::step::Step;
 use super::{
     Facts, Needs, Settings, cancel, complete, delay, delete, fail, hold, priority, progress, renew,
-    replay, revoke, submit, tags, tick,
+    replay, revoke, secret, signal, submit, suspend, tags, tick, waitpoint,
 };
 use crate::check::check_partition;
 use crate::error::Refusal;
@@ -56,6 +56,19 @@ fn decide(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Ste
             tick::mark_lease_expired(facts, op, now)?.map(Reply::MarkLeaseExpired)
         }
         Command::Tick(op) => tick::tick(facts, op, now)?.map(Reply::Tick),
+        Command::SeedSecret(op) => secret::seed(facts, op)?.map(Reply::SeedSecret),
+        Command::RotateSecret(op) => secret::rotate(facts, op, now)?.map(Reply::RotateSecret),
+        Command::CreatePendingWaitpoint(op) => {
+            waitpoint::create(facts, op, now)?.map(Reply::CreatePendingWaitpoint)
+        }
+        Command::CloseWaitpoint(op) => waitpoint::close(facts, op, now)?.map(Reply::CloseWaitpoint),
+        Command::IssueToken(op) => waitpoint::issue(facts, op, now)?.map(Reply::IssueToken),
+        Command::Suspend(op) => suspend::suspend(facts, op, now)?.map(Reply::Suspend),
+        Command::Resume(op) => suspend::resume(facts, op, now)?.map(Reply::Resume),
+        Command::DeliverSignal(op) => signal::deliver(facts, op, now)?.map(Reply::DeliverSignal),
+        Command::DeliverApproval(op) => {
+            signal::approve(facts, op, now)?.map(Reply::DeliverApproval)
+        }
     })
 }
 

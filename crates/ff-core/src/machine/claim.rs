@@ -5,12 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::draft::Draft;
+use super::extras::extras;
 use super::facts::{Candidates, Facts, Needs, QueueView, Settings};
 use super::step::{Changed, Changes, Step};
+use crate::error::Refusal;
 use crate::event::{EventData, EventKind};
 use crate::id::{AttemptId, ExecutionId, Handle, HandleKind, LeaseId, WorkerId, WorkerInstanceId};
 use crate::limits;
-use crate::operation::{Claim, PreviousFailure, Task};
+use crate::operation::{Claim, Extras, PreviousFailure, Task};
 use crate::rota::Rota;
 use crate::state::{Attempt, AttemptState, AttemptType, Execution, Lease, Next, Phase};
 use crate::time::TimestampMs;
@@ -21,8 +23,10 @@ pub fn claim(facts: &impl Facts, op: &Claim, now: TimestampMs) -> Result<Step<Ve
         return Ok(Step::refused(refusal));
     }
     let mut round = Round::new(facts, op, now);
-    round.run()?;
-    Ok(Step::done(round.tasks, Changes { executions: round.changed, dedup: None }))
+    if let Err(refusal) = round.run()? {
+        return Ok(Step::refused(refusal));
+    }
+    Ok(Step::done(round.tasks, Changes { executions: round.changed, ..Changes::default() }))
 }
 
 /// Who takes up an execution, and for how long.
@@ -84,7 +88,7 @@ impl<'a, F: Facts> Round<'a, F> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Needs> {
+    fn run(&mut self) -> Result<Result<(), Refusal>, Needs> {
         while self.tasks.len() < self.op.max as usize {
             let Some(lane) = self.rota.pick() else { break };
             let Some(id) = self.next_candidate(lane)? else {
@@ -95,9 +99,10 @@ impl<'a, F: Facts> Round<'a, F> {
                 Confirmed::Taken => self.rota.charge(lane),
                 Confirmed::PassedOver => {}
                 Confirmed::ReplyFull => break,
+                Confirmed::Broken(refusal) => return Ok(Err(refusal)),
             }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     fn next_candidate(&mut self, lane: usize) -> Result<Option<ExecutionId>, Needs> {
@@ -130,14 +135,19 @@ impl<'a, F: Facts> Round<'a, F> {
             return Ok(Confirmed::PassedOver);
         }
         let payload = self.facts.payload(id)?.unwrap_or_default();
-        if !self.tasks.is_empty() && self.bytes + payload.len() > limits::CLAIM_REPLY_BYTES {
-            return Ok(Confirmed::ReplyFull);
-        }
-        self.bytes += payload.len();
         #[expect(clippy::cast_possible_truncation, reason = "a claim has at most 1000 tasks")]
         let terms = self.op.terms(self.tasks.len() as u32);
         draft.lease_to(&terms);
-        self.tasks.extend(Task::of(&draft.execution, payload, self.facts.settings()));
+        let extras = match extras(self.facts, &draft.execution, limits::CLAIM_REPLY_BYTES)? {
+            Ok(extras) => extras,
+            Err(refusal) => return Ok(Confirmed::Broken(refusal)),
+        };
+        let bytes = self.bytes + payload.len() + extras.bytes();
+        if !self.tasks.is_empty() && bytes > limits::CLAIM_REPLY_BYTES {
+            return Ok(Confirmed::ReplyFull);
+        }
+        self.bytes = bytes;
+        self.tasks.extend(Task::of(&draft.execution, payload, extras, self.facts.settings()));
         self.changed.push(draft.finish());
         Ok(Confirmed::Taken)
     }
@@ -147,6 +157,8 @@ enum Confirmed {
     Taken,
     PassedOver,
     ReplyFull,
+    /// A row beside it cannot be read.
+    Broken(Refusal),
 }
 
 impl Draft {
@@ -180,6 +192,7 @@ impl Draft {
         let kind = match (next, current) {
             (Next::Resume, Some(attempt)) => {
                 return Attempt {
+                    state: AttemptState::Started,
                     worker_id: terms.worker_id.clone(),
                     worker_instance_id: terms.worker_instance_id.clone(),
                     ..attempt
@@ -234,7 +247,12 @@ impl Claim {
 
 impl Task {
     /// What the worker is told of its lease; none without one.
-    pub fn of(execution: &Execution, payload: Bytes, settings: &Settings) -> Option<Self> {
+    pub fn of(
+        execution: &Execution,
+        payload: Bytes,
+        extras: Extras,
+        settings: &Settings,
+    ) -> Option<Self> {
         let lease = execution.phase.lease()?;
         let attempt = execution.attempt.as_ref()?;
         let about = &execution.about;
@@ -254,18 +272,7 @@ impl Task {
             lease_epoch: execution.lease_epoch,
             expires_at: lease.expires_at,
             ttl_ms: lease.ttl_ms,
-            handle: Handle {
-                store: settings.store.to_owned(),
-                kind: handle_kind(lease, attempt),
-                execution_id: execution.id,
-                attempt_index: attempt.index,
-                attempt_id: attempt.id,
-                lease_id: lease.id,
-                lease_epoch: execution.lease_epoch,
-                ttl_ms: lease.ttl_ms,
-                lane: about.lane.clone(),
-                worker_instance_id: lease.worker_instance_id.clone(),
-            },
+            handle: handle_of(execution, settings.store)?,
             retry_count: execution.counts.retries,
             reclaim_count: execution.counts.reclaims,
             previous_failure: execution.failure.as_ref().map(|failure| PreviousFailure {
@@ -276,8 +283,27 @@ impl Task {
             attempt_deadline_at: lease.attempt_deadline_at,
             created_at: about.created_at,
             trace_context: about.trace_context.clone(),
+            extras,
         })
     }
+}
+
+/// The handle of the live lease.
+pub(super) fn handle_of(execution: &Execution, store: &str) -> Option<Handle> {
+    let lease = execution.phase.lease()?;
+    let attempt = execution.attempt.as_ref()?;
+    Some(Handle {
+        store: store.to_owned(),
+        kind: handle_kind(lease, attempt),
+        execution_id: execution.id,
+        attempt_index: attempt.index,
+        attempt_id: attempt.id,
+        lease_id: lease.id,
+        lease_epoch: execution.lease_epoch,
+        ttl_ms: lease.ttl_ms,
+        lane: execution.about.lane.clone(),
+        worker_instance_id: lease.worker_instance_id.clone(),
+    })
 }
 
 /// A lease that did not open its attempt continues it.

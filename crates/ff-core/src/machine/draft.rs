@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::rows::RowChange;
 use super::step::{Changed, Changes};
 use super::{Facts, Needs};
 use crate::content::Content;
@@ -45,7 +46,8 @@ pub(super) struct Draft {
     pub(super) archived: Option<Attempt>,
     before: Option<Arc<Execution>>,
     payload: Option<Bytes>,
-    event: Option<Event>,
+    events: Vec<Event>,
+    rows: Vec<RowChange>,
 }
 
 impl Draft {
@@ -61,24 +63,24 @@ impl Draft {
     }
 
     fn blank(execution: Execution, now: TimestampMs) -> Self {
-        let (before, payload, event, result, archived) = (None, None, None, None, None);
-        Self { execution, now, result, archived, before, payload, event }
+        let (before, payload, result, archived) = (None, None, None, None);
+        let (events, rows) = (Vec::new(), Vec::new());
+        Self { execution, now, result, archived, before, payload, events, rows }
     }
 
-    /// Notes the one event of this step. Call it after the change, before [`Draft::finish`].
+    /// Notes an event of this step, once for each thing that changes. Call it after the change.
     pub(super) fn event(&mut self, kind: EventKind) {
         self.event_with(kind, EventData::new());
     }
 
     pub(super) fn event_with(&mut self, kind: EventKind, data: EventData) {
-        debug_assert!(self.event.is_none(), "one event per execution and step");
         let execution = &mut self.execution;
         execution.event_seq += 1;
         let lease = execution
             .phase
             .lease()
             .or_else(|| self.before.as_ref().and_then(|before| before.phase.lease()));
-        self.event = Some(Event {
+        self.events.push(Event {
             number: 0,
             previous: execution.last_event,
             subject: execution.id,
@@ -98,16 +100,22 @@ impl Draft {
         }
     }
 
+    /// Notes a row to write or to remove.
+    pub(super) fn row(&mut self, change: RowChange) {
+        self.rows.push(change);
+    }
+
     pub(super) fn finish(mut self) -> Changed {
         self.execution.revision += 1;
         Changed {
             id: self.execution.id,
             before: self.before,
             after: Some(Arc::new(self.execution)),
-            event: self.event,
+            events: self.events,
             payload: self.payload,
             result: self.result,
             archived: self.archived,
+            rows: self.rows,
         }
     }
 
@@ -117,10 +125,11 @@ impl Draft {
             id: self.execution.id,
             before: self.before,
             after: None,
-            event: self.event,
+            events: self.events,
             payload: None,
             result: None,
             archived: None,
+            rows: Vec::new(),
         }
     }
 }

@@ -12,6 +12,9 @@ use crate::partition::PartitionConfig;
 use crate::policy::Retention;
 use crate::state::{Execution, Outcome};
 use crate::time::TimestampMs;
+use crate::token::Keyring;
+
+use super::rows::RowKey;
 
 /// The answer to a question: there, known to be absent, or needed.
 pub type Known<T> = Result<Option<T>, Needs>;
@@ -32,6 +35,21 @@ pub trait Facts {
 
     /// What is due at `now`, oldest first: at most `most`.
     fn due(&self, partition: Option<u16>, now: TimestampMs, most: usize) -> Result<DueList, Needs>;
+
+    /// A row beside an execution.
+    fn row(&self, id: ExecutionId, key: &RowKey) -> Known<Bytes>;
+
+    /// The keys that sign waitpoint tokens.
+    fn keyring(&self) -> Result<Arc<Keyring>, Needs>;
+
+    /// Asks for many rows at once.
+    fn want_rows(&self, id: ExecutionId, keys: &[RowKey]) -> Result<(), Needs> {
+        let mut needs = Needs::default();
+        for key in keys {
+            needs.note(self.row(id, key));
+        }
+        needs.into_result()
+    }
 
     /// Asks for executions and payloads of many at once, so that one round loads them all.
     fn want_tasks(&self, ids: &[ExecutionId]) -> Result<(), Needs> {
@@ -122,6 +140,8 @@ pub enum Need {
     Queue(QueueView, usize),
     /// What is due at an instant, at most so many.
     Due(Option<u16>, TimestampMs, usize),
+    Row(ExecutionId, RowKey),
+    Keyring,
 }
 
 /// The facts that a step, or a whole batch of steps, lacked. May name one several times.

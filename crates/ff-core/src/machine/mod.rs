@@ -16,6 +16,7 @@ mod complete;
 mod delay;
 mod delete;
 mod draft;
+mod extras;
 mod facts;
 mod fail;
 mod fence;
@@ -26,16 +27,24 @@ mod progress;
 mod renew;
 mod replay;
 mod revoke;
+mod rows;
+mod secret;
+mod signal;
 mod step;
 mod submit;
+mod suspend;
 mod tags;
 mod tick;
 mod transition;
+mod waitpoint;
+mod waits;
 
 pub use apply::{apply, check};
 pub use claim::{LeaseTerms, claim, lease};
+pub use extras::{extras, list_signals, observe_signals};
 pub use facts::{
     Candidates, DedupKey, DedupRecord, DueList, Facts, Known, Need, Needs, QueueView, Settings,
 };
 pub use overlay::Overlay;
+pub use rows::{Family, RowChange, RowKey, decode as decode_row};
 pub use step::{Changed, Changes, Step};

@@ -11,10 +11,12 @@ use bytes::Bytes;
 use super::facts::{
     Candidates, DedupKey, DedupRecord, DueList, Facts, Known, Need, Needs, QueueView, Settings,
 };
+use super::rows::RowKey;
 use super::step::Changes;
 use crate::id::ExecutionId;
 use crate::state::{Execution, QueuePlace};
 use crate::time::TimestampMs;
+use crate::token::Keyring;
 
 /// Loaded facts and what became of them.
 #[derive(Debug)]
@@ -24,6 +26,10 @@ pub struct Overlay {
     queues: HashMap<QueueView, QueueFront>,
     due: HashMap<Option<u16>, DueFront>,
     changed: Layer,
+    keyring: Option<Arc<Keyring>>,
+    rotated: Option<Arc<Keyring>>,
+    /// Executions that were removed since they were loaded.
+    purged: HashSet<ExecutionId>,
     /// Executions that entered a queue, or moved in one, since they were loaded.
     queued: Vec<ExecutionId>,
 }
@@ -33,6 +39,7 @@ struct Layer {
     executions: HashMap<ExecutionId, Option<Arc<Execution>>>,
     payloads: HashMap<ExecutionId, Option<Bytes>>,
     dedups: HashMap<DedupKey, Option<DedupRecord>>,
+    rows: HashMap<(ExecutionId, RowKey), Option<Bytes>>,
 }
 
 /// The front of the queues of a view as the store has it: score and id, in order.
@@ -56,6 +63,9 @@ impl Overlay {
             queues: HashMap::new(),
             due: HashMap::new(),
             changed: Layer::default(),
+            keyring: None,
+            rotated: None,
+            purged: HashSet::new(),
             queued: Vec::new(),
         }
     }
@@ -70,6 +80,14 @@ impl Overlay {
 
     pub fn supply_dedup(&mut self, key: DedupKey, record: Option<DedupRecord>) {
         self.loaded.dedups.insert(key, record);
+    }
+
+    pub fn supply_row(&mut self, id: ExecutionId, key: RowKey, bytes: Option<Bytes>) {
+        self.loaded.rows.insert((id, key), bytes);
+    }
+
+    pub fn supply_keyring(&mut self, keyring: Arc<Keyring>) {
+        self.keyring = Some(keyring);
     }
 
     /// The front of a view's queues as stored; `complete` when nothing stands behind it.
@@ -114,10 +132,20 @@ impl Overlay {
             }
             self.changed.executions.insert(changed.id, changed.after.clone());
             if changed.after.is_none() {
+                self.purged.insert(changed.id);
+                self.changed.rows.retain(|(id, _), _| *id != changed.id);
+            }
+            for row in &changed.rows {
+                self.changed.rows.insert((changed.id, row.key.clone()), row.bytes.clone());
+            }
+            if changed.after.is_none() {
                 self.changed.payloads.insert(changed.id, None);
             } else if let Some(payload) = &changed.payload {
                 self.changed.payloads.insert(changed.id, Some(payload.clone()));
             }
+        }
+        if let Some(keyring) = &changes.keyring {
+            self.rotated = Some(Arc::clone(keyring));
         }
         if let Some((key, record)) = &changes.dedup {
             self.changed.dedups.insert(key.clone(), Some(record.clone()));
@@ -128,6 +156,8 @@ impl Overlay {
     pub fn rewind(&mut self) {
         self.changed = Layer::default();
         self.queued.clear();
+        self.purged.clear();
+        self.rotated = None;
     }
 
     /// Whether the stored entry still stands where the store has it.
@@ -193,6 +223,24 @@ impl Facts for Overlay {
             .find_map(|layer| layer.dedups.get(key))
             .cloned()
             .ok_or_else(|| Need::Dedup(key.clone()).into())
+    }
+
+    fn row(&self, id: ExecutionId, key: &RowKey) -> Known<Bytes> {
+        let name = (id, key.clone());
+        if let Some(row) = self.changed.rows.get(&name) {
+            return Ok(row.clone());
+        }
+        // A new execution has only the rows that were written since.
+        let is_new = matches!(self.loaded.executions.get(&id), Some(None));
+        if is_new || self.purged.contains(&id) {
+            return Ok(None);
+        }
+        self.loaded.rows.get(&name).cloned().ok_or_else(|| Need::Row(id, key.clone()).into())
+    }
+
+    fn keyring(&self) -> Result<Arc<Keyring>, Needs> {
+        let newest = self.rotated.as_ref().or(self.keyring.as_ref());
+        newest.cloned().ok_or_else(|| Need::Keyring.into())
     }
 
     fn candidates(&self, view: &QueueView, at_least: usize) -> Result<Candidates, Needs> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::rows::RowChange;
 use super::{DedupKey, DedupRecord};
 use crate::content::Content;
 use crate::error::Refusal;
@@ -11,6 +12,7 @@ use crate::event::Event;
 use crate::id::ExecutionId;
 use crate::operation::{Reply, Submitted};
 use crate::state::{Attempt, Execution};
+use crate::token::Keyring;
 
 /// Reply and changes of one command. They are independent: a refusal may carry changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +27,7 @@ pub struct Changes {
     pub executions: Vec<Changed>,
     /// Remember a submit under its key.
     pub dedup: Option<(DedupKey, DedupRecord)>,
+    pub keyring: Option<Arc<Keyring>>,
 }
 
 /// One execution before and after, and what is kept beside it. Queue place and timer follow from
@@ -36,13 +39,15 @@ pub struct Changed {
     pub before: Option<Arc<Execution>>,
     /// None: it is removed, with payload, results and attempts.
     pub after: Option<Arc<Execution>>,
-    /// At most one a step.
-    pub event: Option<Event>,
+    /// In order; the execution's own comes last.
+    pub events: Vec<Event>,
     pub payload: Option<Bytes>,
     /// Result of the current attempt.
     pub result: Option<Content>,
     /// The attempt that the current one replaced.
     pub archived: Option<Attempt>,
+    /// Rows beside the record.
+    pub rows: Vec<RowChange>,
 }
 
 impl<R> Step<R> {
@@ -63,11 +68,13 @@ impl Changes {
     /// Gives the events their numbers, in order, and notes each in its execution.
     pub fn number(&mut self, mut next: impl FnMut(u16) -> u64) {
         for changed in &mut self.executions {
-            if let Some(event) = &mut changed.event {
+            let mut last = None;
+            for event in &mut changed.events {
                 event.number = next(event.subject.partition());
-                if let Some(after) = &mut changed.after {
-                    Arc::make_mut(after).last_event = event.number;
-                }
+                event.previous = last.replace(event.number).unwrap_or(event.previous);
+            }
+            if let (Some(number), Some(after)) = (last, &mut changed.after) {
+                Arc::make_mut(after).last_event = number;
             }
         }
     }
@@ -78,7 +85,7 @@ impl Step<Reply> {
     pub fn number(&mut self, next: impl FnMut(u16) -> u64) {
         self.changes.number(next);
         if let Ok(Reply::Submit(Submitted::Created { event_id, .. })) = &mut self.reply
-            && let Some(event) = self.changes.executions.first().and_then(|c| c.event.as_ref())
+            && let Some(event) = self.changes.executions.first().and_then(|c| c.events.last())
         {
             *event_id = event.id();
         }
@@ -87,6 +94,6 @@ impl Step<Reply> {
 
 impl From<Changed> for Changes {
     fn from(changed: Changed) -> Self {
-        Self { executions: vec![changed], dedup: None }
+        Self { executions: vec![changed], ..Self::default() }
     }
 }

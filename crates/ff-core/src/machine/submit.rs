@@ -9,7 +9,9 @@ use crate::error::{Code, Refusal};
 use crate::event::{EventId, EventKind};
 use crate::limits::PRIORITY_MAX;
 use crate::operation::{Submit, Submitted, fingerprint};
-use crate::state::{About, Causes, Counts, Delay, DelayReason, Execution, Next, Phase, Runnable};
+use crate::state::{
+    About, Causes, Counts, Delay, DelayReason, Execution, Next, Phase, Runnable, Waits,
+};
 use crate::time::TimestampMs;
 
 pub(super) fn submit(
@@ -106,7 +108,7 @@ fn create(op: &Submit, key: Option<DedupKey>, now: TimestampMs) -> Step<Submitte
         };
         (key, record)
     });
-    Step::done(reply, Changes { executions: vec![draft.finish()], dedup })
+    Step::done(reply, Changes { executions: vec![draft.finish()], dedup, keyring: None })
 }
 
 fn execution(op: &Submit, now: TimestampMs) -> Execution {
@@ -144,6 +146,7 @@ fn execution(op: &Submit, now: TimestampMs) -> Execution {
         last_end: None,
         last_loss: None,
         last_transition_at: now,
+        waits: Waits::default(),
         phase: Phase::Runnable(Runnable { causes, next: Next::First, since: now }),
     }
 }

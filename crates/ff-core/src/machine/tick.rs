@@ -52,6 +52,14 @@ fn fire(
             draft.lose_lease(LostBy::Time, None, settings);
             draft.finish()
         }
+        DueKind::SuspensionTimeout => {
+            draft.time_out_suspension(settings);
+            draft.finish()
+        }
+        DueKind::PendingWaitpointExpiry => {
+            draft.close_unused();
+            draft.finish()
+        }
         DueKind::DelayedPromoter => {
             draft.promote();
             draft.finish()

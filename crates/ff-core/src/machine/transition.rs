@@ -5,14 +5,15 @@ use super::facts::Settings;
 use crate::event::{EventData, EventKind};
 use crate::id::LeaseFence;
 use crate::state::{
-    AttemptState, Cancellation, Causes, Delay, DelayReason, Failure, FailureClass, LastEnd, Lease,
-    LeaseEndReply, LeaseLoss, LostBy, Next, Outcome, Phase, PublicState, Runnable, Terminal,
+    AttemptState, Cancellation, Causes, CloseReason, Delay, DelayReason, Failure, FailureClass,
+    LastEnd, Lease, LeaseEndReply, LeaseLoss, LostBy, Next, Outcome, Phase, PublicState, Runnable,
+    Terminal,
 };
 use crate::time::TimestampMs;
 
 impl Draft {
     /// Ends the live lease, if there is one, and books its time to the attempt.
-    fn end_lease(&mut self) -> Option<(Lease, LeaseFence)> {
+    pub(super) fn end_lease(&mut self) -> Option<(Lease, LeaseFence)> {
         let fence = self.execution.live_fence()?;
         let lease = self.execution.phase.lease()?.clone();
         let held_until = self.now.min(lease.expires_at);
@@ -34,8 +35,10 @@ impl Draft {
         });
     }
 
+    /// What belongs to the attempt ends with it.
     fn end_attempt(&mut self, state: AttemptState, failure: Option<(&str, &str)>) {
         let now = self.now;
+        self.close_waitpoints(|_| true, CloseReason::AttemptEnded.as_str());
         if let Some(attempt) = &mut self.execution.attempt {
             attempt.end(state, failure, now);
         }
@@ -71,7 +74,7 @@ impl Draft {
         self.expire_because("execution_deadline", settings);
     }
 
-    fn expire_because(&mut self, reason: &str, settings: &Settings) {
+    pub(super) fn expire_because(&mut self, reason: &str, settings: &Settings) {
         self.end(Outcome::Expired, None, settings);
         self.end_attempt(AttemptState::EndedFailure, Some((reason, "timeout")));
         self.execution.failure = Some(Failure {
@@ -140,7 +143,7 @@ impl Draft {
         LeaseEndReply::RetryScheduled { delay_until, retry_count: self.execution.counts.retries }
     }
 
-    fn fail_for_good(&mut self, failure: Failure, settings: &Settings) {
+    pub(super) fn fail_for_good(&mut self, failure: Failure, settings: &Settings) {
         self.end(Outcome::Failed, None, settings);
         self.end_attempt(AttemptState::EndedFailure, Some((&failure.reason, &failure.category)));
         let data = EventData::from([

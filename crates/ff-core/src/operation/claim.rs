@@ -10,7 +10,7 @@ use crate::check::check_range;
 use crate::error::Refusal;
 use crate::id::{
     AttemptId, ContentType, ExecutionId, Handle, Kind, LaneId, LeaseFence, LeaseId, Namespace,
-    WorkerId, WorkerInstanceId,
+    SignalId, SignalName, WorkerId, WorkerInstanceId,
 };
 use crate::limits;
 use crate::state::AttemptType;
@@ -79,6 +79,39 @@ pub struct Task {
     pub attempt_deadline_at: Option<TimestampMs>,
     pub created_at: TimestampMs,
     pub trace_context: Option<String>,
+    pub extras: Extras,
+}
+
+/// What a resumed task is told of its suspension.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Extras {
+    /// The signals that resumed it, in the order in which they came.
+    pub resume_signals: Vec<ResumeSignal>,
+    /// What the suspend left.
+    pub metadata: Option<Bytes>,
+}
+
+/// A signal as its receiver sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumeSignal {
+    pub signal_id: SignalId,
+    pub name: SignalName,
+    pub category: String,
+    pub source_type: String,
+    pub source_identity: String,
+    pub correlation_id: Option<String>,
+    pub accepted_at: TimestampMs,
+    pub content_type: ContentType,
+    pub bytes: u32,
+    /// None: too large for this reply; it is read with the execution's signals.
+    pub payload: Option<Bytes>,
+}
+
+impl Extras {
+    pub fn bytes(&self) -> usize {
+        let payloads = self.resume_signals.iter().filter_map(|signal| signal.payload.as_ref());
+        payloads.chain(&self.metadata).map(Bytes::len).sum()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

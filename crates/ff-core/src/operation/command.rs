@@ -1,10 +1,12 @@
 //! The table of operations: one line each.
 
 use super::{
-    Cancel, Cancelled, ChangePriority, Complete, Completed, Delay, Delayed, Delete, Deleted,
-    ExpireExecution, Fail, Failed, Fired, Hold, MarkLeaseExpired, PriorityChanged, Progressed,
-    PromoteDelayed, Release, Renew, Renewed, Replay, Replayed, Revoke, Revoked, SetTags, Settled,
-    Submit, Submitted, TagsSet, Tick, Ticked, UpdateProgress,
+    Cancel, Cancelled, ChangePriority, CloseWaitpoint, Complete, Completed, CreatePendingWaitpoint,
+    Delay, Delayed, Delete, Deleted, DeliverApproval, DeliverSignal, ExpireExecution, Fail, Failed,
+    Fired, Hold, IssueToken, IssuedWaitpoint, MarkLeaseExpired, PriorityChanged, Progressed,
+    PromoteDelayed, Release, Renew, Renewed, Replay, Replayed, Resume, ResumedNow, Revoke, Revoked,
+    RotateSecret, Rotated, SeedSecret, SetTags, Settled, Signalled, Submit, Submitted, Suspend,
+    Suspended, TagsSet, Tick, Ticked, UpdateProgress,
 };
 use crate::error::{EngineError, Refusal};
 use crate::id::ExecutionId;
@@ -111,4 +113,13 @@ operations! {
     PromoteDelayed => Fired, "promote_delayed";
     MarkLeaseExpired => Fired, "mark_lease_expired_if_due";
     Tick => Ticked, "tick";
+    CreatePendingWaitpoint => IssuedWaitpoint, "create_pending_waitpoint";
+    CloseWaitpoint => Settled, "close_waitpoint";
+    IssueToken => IssuedWaitpoint, "issue_waitpoint_token";
+    Suspend => Suspended, "suspend_execution";
+    Resume => ResumedNow, "resume_execution";
+    DeliverSignal => Signalled, "deliver_signal";
+    DeliverApproval => Signalled, "deliver_approval_signal";
+    SeedSecret => Settled, "seed_waitpoint_hmac_secret";
+    RotateSecret => Rotated, "rotate_waitpoint_hmac_secret";
 }

@@ -14,13 +14,17 @@ mod progress;
 mod renew;
 mod replay;
 mod revoke;
+mod secret;
+mod signal;
 mod submit;
+mod suspend;
 mod tags;
 mod tick;
 mod trim;
+mod waitpoint;
 
 pub use cancel::{Cancel, Cancelled};
-pub use claim::{Claim, LaneOrder, LaneShare, PreviousFailure, Task};
+pub use claim::{Claim, Extras, LaneOrder, LaneShare, PreviousFailure, ResumeSignal, Task};
 pub use command::{Command, Operation, Reply};
 pub use complete::{ClaimNext, Complete, Completed};
 pub use delay::{Delay, DelayUntil, Delayed};
@@ -32,8 +36,14 @@ pub use progress::{Progressed, UpdateProgress};
 pub use renew::{Renew, Renewed};
 pub use replay::{Replay, Replayed};
 pub use revoke::{Revoke, Revoked};
+pub use secret::{RotateSecret, Rotated, SeedSecret};
+pub use signal::{Decision, DeliverApproval, DeliverSignal, Message, Signalled};
 pub(crate) use submit::fingerprint;
 pub use submit::{Submit, Submitted};
+pub use suspend::{Binding, Resume, ResumedNow, Suspend, SuspendTimeout, Suspended};
 pub use tags::{SetTags, TagsSet};
 pub use tick::{ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed, Tick, Ticked};
 pub use trim::{Trim, Trimmed};
+pub use waitpoint::{
+    CloseWaitpoint, CreatePendingWaitpoint, IssueToken, IssuedWaitpoint, Remint, WaitpointRef,
+};

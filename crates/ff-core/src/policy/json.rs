@@ -3,9 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Map, Number, Value, json};
 
-use super::{Backoff, BackoffCurve, Policy, Retention, RetryPolicy, TimeoutPolicy};
+use super::{
+    Backoff, BackoffCurve, Policy, Retention, RetryPolicy, SuspensionPolicy, TimeoutPolicy,
+};
 use crate::capability::Capabilities;
 use crate::error::{Code, Refusal};
+use crate::state::{TimeoutBehavior, UnknownTimeoutBehavior};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,6 +19,15 @@ struct PolicyJson {
     routing_requirements: Option<RoutingJson>,
     dedup_window_ms: Option<Number>,
     retention: Option<RetentionJson>,
+    suspension_policy: Option<SuspensionJson>,
+    max_signals_per_execution: Option<Number>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SuspensionJson {
+    default_timeout_ms: Option<Number>,
+    timeout_behavior: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +100,13 @@ impl Policy {
             required_capabilities: capabilities(json.routing_requirements)?,
             dedup_window_ms: whole(json.dedup_window_ms)?.unwrap_or(default.dedup_window_ms),
             retention: json.retention.map_or(Ok(default.retention), RetentionJson::read)?,
+            suspension: json
+                .suspension_policy
+                .map_or(Ok(default.suspension), SuspensionJson::read)?,
+            max_signals_per_execution: count(
+                json.max_signals_per_execution,
+                default.max_signals_per_execution,
+            )?,
         };
         policy.check()?;
         Ok(policy)
@@ -116,6 +135,11 @@ impl Policy {
                 "expired_ms": self.retention.expired_ms,
                 "skipped_ms": self.retention.skipped_ms,
             },
+            "suspension_policy": {
+                "default_timeout_ms": self.suspension.default_timeout_ms,
+                "timeout_behavior": self.suspension.timeout_behavior.as_str(),
+            },
+            "max_signals_per_execution": self.max_signals_per_execution,
         })
     }
 
@@ -219,6 +243,19 @@ impl RetentionJson {
     }
 }
 
+impl SuspensionJson {
+    fn read(self) -> Result<SuspensionPolicy, Refusal> {
+        let behavior =
+            self.timeout_behavior.as_deref().map_or(Ok(TimeoutBehavior::default()), str::parse);
+        Ok(SuspensionPolicy {
+            default_timeout_ms: whole(self.default_timeout_ms)?,
+            timeout_behavior: behavior.map_err(|unknown: UnknownTimeoutBehavior| {
+                Refusal::at(Code::InvalidPolicyJson, "policy", unknown.to_string())
+            })?,
+        })
+    }
+}
+
 fn capabilities(json: Option<RoutingJson>) -> Result<Capabilities, Refusal> {
     let invalid = |detail| Refusal::at(Code::InvalidCapabilities, "required_capabilities", detail);
     match json.and_then(|routing| routing.required_capabilities) {
@@ -277,7 +314,8 @@ mod tests {
             "jitter":true},"retryable_categories":["a"]},"timeout_policy":{"attempt_timeout_ms":9,
             "execution_deadline_ms":10,"max_reclaim_count":0},"max_replay_count":2,
             "routing_requirements":{"required_capabilities":["b","a"]},"dedup_window_ms":1000,
-            "retention":{"success_ms":0,"failed_ms":1}}"#;
+            "retention":{"success_ms":0,"failed_ms":1},"max_signals_per_execution":5,
+            "suspension_policy":{"default_timeout_ms":7,"timeout_behavior":"escalate"}}"#;
         let policy = Policy::from_json(text).unwrap();
         assert_eq!(Policy::from_json(&policy.to_json().to_string()), Ok(policy));
     }

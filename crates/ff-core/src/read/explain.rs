@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::id::SignalName;
 use crate::state::{
-    DelayReason, Execution, Lease, LostBy, Next, Outcome, Phase, Runnable, Terminal,
+    DelayReason, Execution, Lease, LostBy, Next, Outcome, Phase, Runnable, Suspension, Terminal,
+    Waitpoint, WaitpointState,
 };
 use crate::time::TimestampMs;
 
@@ -17,6 +19,8 @@ pub enum Cause {
     RetryBackoff,
     OperatorHold,
     LeaseLost,
+    ResumeDelay,
+    Suspended,
 }
 
 impl Cause {
@@ -29,6 +33,8 @@ impl Cause {
             Self::RetryBackoff => "retry_backoff",
             Self::OperatorHold => "operator_hold",
             Self::LeaseLost => "lease_lost",
+            Self::ResumeDelay => "resume_delay",
+            Self::Suspended => "suspended",
         }
     }
 }
@@ -59,6 +65,7 @@ pub fn explain(execution: &Execution, now: TimestampMs) -> Explanation {
         Phase::Runnable(runnable) => waiting(execution, runnable, now),
         Phase::Active(lease) if lease.is_over(now) => lost(execution, lease),
         Phase::Active(lease) => running(execution, lease),
+        Phase::Suspended(suspension) => suspended(execution, suspension),
         Phase::Terminal(terminal) => finished(execution, terminal),
     }
 }
@@ -70,6 +77,9 @@ fn waiting(execution: &Execution, runnable: &Runnable, now: TimestampMs) -> Expl
     match (runnable.causes.delay, runnable.next) {
         (Some(delay), _) if delay.reason == DelayReason::RetryBackoff => {
             retrying(execution, delay.until)
+        }
+        (Some(delay), _) if delay.reason == DelayReason::Resume => {
+            Explanation { cause: Cause::ResumeDelay, ..delayed(execution, delay.until) }
         }
         (Some(delay), _) => delayed(execution, delay.until),
         (None, Next::Reclaim(by)) => reclaimable(execution, by, now),
@@ -235,6 +245,46 @@ fn finished(execution: &Execution, terminal: &Terminal) -> Explanation {
         }),
         unblock: vec![act(execution, "run it again", "replay", "POST", "replay")],
         earliest_start_at: None,
+    }
+}
+
+fn suspended(execution: &Execution, suspension: &Suspension) -> Explanation {
+    let open = |waitpoint: &&Waitpoint| waitpoint.state == WaitpointState::Open;
+    let waitpoints: Vec<_> = execution.waits.open.iter().filter(open).collect();
+    let keys: Vec<_> = waitpoints.iter().map(|waitpoint| waitpoint.key.as_str()).collect();
+    let mut unblock = Vec::new();
+    for waitpoint in &waitpoints {
+        let route = format!("waitpoints/{}/approve", waitpoint.id);
+        unblock.push(Action {
+            cli: format!("ff approve '{}'", execution.id),
+            ..act(execution, &format!("approve {:?}", waitpoint.key), "approve", "POST", &route)
+        });
+    }
+    unblock.push(act(execution, "resume it by hand", "resume", "POST", "resume"));
+    unblock.push(cancel(execution));
+    let timeout = suspension.timeout.as_ref();
+    Explanation {
+        cause: Cause::Suspended,
+        summary: if keys.is_empty() {
+            format!("It is suspended ({}) until somebody resumes it.", suspension.reason.0)
+        } else {
+            format!("It is suspended ({}) and listens on {}.", suspension.reason.0, keys.join(", "))
+        },
+        evidence: json!({
+            "suspension_id": suspension.id.to_string(),
+            "reason": suspension.reason.0,
+            "suspended_since": suspension.since.0,
+            "escalated": suspension.escalated,
+            "waitpoints": waitpoints
+                .iter()
+                .map(|w| json!({ "waitpoint_id": w.id.to_string(), "key": w.key.as_str() }))
+                .collect::<Vec<_>>(),
+            "accepted_signals": suspension.heard.iter().map(SignalName::as_str).collect::<Vec<_>>(),
+            "timeout_at": timeout.map(|timeout| timeout.at.0),
+            "timeout_behavior": timeout.map(|timeout| timeout.behavior.as_str()),
+        }),
+        unblock,
+        earliest_start_at: timeout.map(|timeout| timeout.at),
     }
 }
 

@@ -10,8 +10,9 @@ mod subscription;
 pub use audit::{Audited, Violation};
 pub use explain::{Action, Cause, Explanation, explain};
 pub use query::{
-    Answer, Attempts, Audit, Context, Describe, Due, Dues, Events, Explain, ListAttempts,
-    ListEvents, Query, Question, ReadContext, ReadResult, ReadState,
+    Answer, Attempts, Audit, Context, Describe, Due, Dues, Events, Explain, Kids, ListAttempts,
+    ListEvents, ListKids, ListSignals, ListWaitpoints, ListedSignal, ListedWaitpoint,
+    ObserveSignals, Query, Question, ReadContext, ReadResult, ReadState, Signals,
 };
 pub use record::Record;
 pub use search::{Filter, Page, Search, SearchPosition};

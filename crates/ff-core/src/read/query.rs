@@ -1,18 +1,23 @@
 //! The table of questions: one line each.
 
 use bytes::Bytes;
+use serde::Serialize;
 
 use super::{Audited, Explanation, Page, Record, Search};
 use crate::check::{check_partition, check_range};
 use crate::content::Content;
 use crate::error::{EngineError, Refusal};
 use crate::event::Envelope;
-use crate::id::{ContentType, ExecutionId, Kind};
+use crate::id::{ContentType, ExecutionId, Kid, Kind, LeaseFence, WaitpointId, WaitpointKey};
 use crate::limits;
+use crate::operation::ResumeSignal;
 use crate::partition::PartitionConfig;
-use crate::state::{Attempt, AttemptState, Execution, StateVector};
+use crate::state::{
+    Attempt, AttemptState, Execution, SignalEffect, StateVector, Waitpoint, WaitpointState,
+};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
+use crate::token::{Keyring, KidInfo};
 
 /// A question with a typed answer.
 pub trait Question: Into<Query> + Send {
@@ -107,6 +112,94 @@ pub struct Explain {
     pub execution_id: ExecutionId,
 }
 
+/// Signals that an execution has accepted, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListSignals {
+    pub execution_id: ExecutionId,
+    /// The page begins with this number.
+    pub from: u32,
+    pub limit: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Signals {
+    pub items: Vec<ListedSignal>,
+    /// Number to go on with; none at the end.
+    pub next: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedSignal {
+    pub number: u32,
+    pub waitpoint_id: WaitpointId,
+    pub waitpoint_key: WaitpointKey,
+    pub effect: SignalEffect,
+    pub signal: ResumeSignal,
+}
+
+/// The signals that resumed the attempt of this fence; none if it was not resumed by signals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObserveSignals {
+    pub execution_id: ExecutionId,
+    pub fence: LeaseFence,
+}
+
+/// Waitpoints of one execution that are not closed, oldest first. Shows no tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListWaitpoints {
+    pub execution_id: ExecutionId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListedWaitpoint {
+    pub execution_id: ExecutionId,
+    pub waitpoint_id: WaitpointId,
+    pub key: WaitpointKey,
+    pub state: WaitpointState,
+    pub kid: Kid,
+    /// Tells tokens apart without showing one.
+    pub fingerprint: String,
+    /// Why the execution waits; none while it does not.
+    pub reason: Option<String>,
+    pub created_at: TimestampMs,
+    pub expires_at: Option<TimestampMs>,
+}
+
+impl ListedWaitpoint {
+    /// All of an execution.
+    pub fn all_of(execution: &Execution) -> Vec<Self> {
+        let reason = execution.phase.suspension().map(|suspension| suspension.reason.0.clone());
+        let listed = |waitpoint: &Waitpoint| Self {
+            execution_id: execution.id,
+            waitpoint_id: waitpoint.id,
+            key: waitpoint.key.clone(),
+            state: waitpoint.state,
+            kid: waitpoint.token.kid.clone(),
+            fingerprint: waitpoint.token.hash.fingerprint(),
+            reason: reason.clone().filter(|_| waitpoint.state == WaitpointState::Open),
+            created_at: waitpoint.created_at,
+            expires_at: waitpoint.expires_at,
+        };
+        execution.waits.open.iter().map(listed).collect()
+    }
+}
+
+/// The keys that sign and open waitpoint tokens, without their secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListKids;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kids {
+    pub current_kid: Kid,
+    pub kids: Vec<KidInfo>,
+}
+
+impl From<&Keyring> for Kids {
+    fn from(keyring: &Keyring) -> Self {
+        Self { current_kid: keyring.current_kid().clone(), kids: keyring.kids() }
+    }
+}
+
 /// When time has something to do next: one cheap look over all partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due;
@@ -134,7 +227,10 @@ impl Query {
             Self::ListEvents(q) => (Some(q.execution_id), Some(q.limit)),
             Self::Search(q) => (None, Some(q.limit)),
             Self::Explain(q) => (Some(q.execution_id), None),
-            Self::Due(_) | Self::Audit(_) => (None, None),
+            Self::ListSignals(q) => (Some(q.execution_id), Some(q.limit)),
+            Self::ObserveSignals(q) => (Some(q.execution_id), None),
+            Self::ListWaitpoints(q) => (Some(q.execution_id), None),
+            Self::Due(_) | Self::Audit(_) | Self::ListKids(_) => (None, None),
         };
         id.map_or(Ok(()), |id| check_partition(id, partitions))?;
         limit.map_or(Ok(()), check_limit)
@@ -193,6 +289,10 @@ questions! {
     ListEvents => Events, "list_events";
     Search => Page, "search_executions";
     Explain => Option<Explanation>, "explain";
+    ListSignals => Signals, "list_signals";
+    ObserveSignals => Vec<ResumeSignal>, "observe_signals";
+    ListKids => Kids, "list_kids";
+    ListWaitpoints => Vec<ListedWaitpoint>, "list_pending_waitpoints";
     Due => Dues, "due";
     Audit => Audited, "audit";
 }

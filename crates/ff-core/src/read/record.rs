@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::capability::Capabilities;
 use crate::event::EventId;
 use crate::id::{
-    AttemptId, ContentType, ExecutionId, Kind, LaneId, LeaseId, Namespace, WorkerId,
-    WorkerInstanceId,
+    AttemptId, ContentType, ExecutionId, Kind, LaneId, LeaseId, Namespace, SuspensionId,
+    WaitpointId, WorkerId, WorkerInstanceId,
 };
 use crate::policy::Policy;
 use crate::state::{Execution, FailureClass, Phase, StateVector};
@@ -57,6 +57,12 @@ pub struct Record {
     pub required_capabilities: Capabilities,
     pub last_event_id: EventId,
     pub trace_context: Option<String>,
+    pub suspension_id: Option<SuspensionId>,
+    pub suspension_reason: Option<String>,
+    pub suspension_timeout_at: Option<TimestampMs>,
+    /// Waitpoints that are not closed.
+    pub waitpoint_ids: Vec<WaitpointId>,
+    pub signal_count: u32,
 }
 
 impl Record {
@@ -65,6 +71,7 @@ impl Record {
         let about = &execution.about;
         let lease = execution.phase.lease();
         let terminal = execution.phase.terminal();
+        let suspension = execution.phase.suspension();
         let cancellation = terminal.and_then(|terminal| terminal.cancellation.as_ref());
         let delay = match &execution.phase {
             Phase::Runnable(runnable) => runnable.causes.delay,
@@ -117,6 +124,11 @@ impl Record {
                 number: execution.last_event,
             },
             trace_context: about.trace_context.clone(),
+            suspension_id: suspension.map(|suspension| suspension.id),
+            suspension_reason: suspension.map(|suspension| suspension.reason.0.clone()),
+            suspension_timeout_at: suspension.and_then(|s| s.timeout).map(|timeout| timeout.at),
+            waitpoint_ids: execution.waits.open.iter().map(|waitpoint| waitpoint.id).collect(),
+            signal_count: execution.waits.signals,
         }
     }
 }

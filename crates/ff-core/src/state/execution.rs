@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Failure, LostBy, Phase, PublicState};
+use super::{Attempt, Failure, LostBy, Phase, PublicState, Waits};
 use crate::id::{ContentType, ExecutionId, Kind, LaneId, LeaseFence, Namespace};
 use crate::policy::Policy;
 use crate::tags::Tags;
@@ -39,6 +39,7 @@ pub struct Execution {
     /// Memory of a lost lease, until the next claim.
     pub last_loss: Option<LeaseLoss>,
     pub last_transition_at: TimestampMs,
+    pub waits: Waits,
     pub phase: Phase,
 }
 
@@ -87,16 +88,29 @@ pub enum LeaseEnd {
     Fail,
     Cancel,
     Delay,
+    Suspend,
 }
 
 /// What that operation answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LeaseEndReply {
     Completed,
-    RetryScheduled { delay_until: TimestampMs, retry_count: u32 },
+    RetryScheduled {
+        delay_until: TimestampMs,
+        retry_count: u32,
+    },
     TerminalFailed,
-    Cancelled { from: PublicState },
-    Delayed { delay_until: TimestampMs, public_state: PublicState },
+    Cancelled {
+        from: PublicState,
+    },
+    Delayed {
+        delay_until: TimestampMs,
+        public_state: PublicState,
+    },
+    /// Number of the suspend whose reply stands beside the record.
+    Suspended {
+        number: u32,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +126,7 @@ impl LeaseEndReply {
             Self::RetryScheduled { .. } | Self::TerminalFailed => LeaseEnd::Fail,
             Self::Cancelled { .. } => LeaseEnd::Cancel,
             Self::Delayed { .. } => LeaseEnd::Delay,
+            Self::Suspended { .. } => LeaseEnd::Suspend,
         }
     }
 }

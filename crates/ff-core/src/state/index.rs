@@ -33,15 +33,19 @@ pub enum DueKind {
     ExecutionDeadline,
     AttemptTimeout,
     LeaseExpiry,
+    SuspensionTimeout,
+    PendingWaitpointExpiry,
     DelayedPromoter,
     RetentionTrimmer,
 }
 
 impl DueKind {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::ExecutionDeadline,
         Self::AttemptTimeout,
         Self::LeaseExpiry,
+        Self::SuspensionTimeout,
+        Self::PendingWaitpointExpiry,
         Self::DelayedPromoter,
         Self::RetentionTrimmer,
     ];
@@ -52,6 +56,8 @@ impl DueKind {
             Self::ExecutionDeadline => "execution_deadline",
             Self::AttemptTimeout => "attempt_timeout",
             Self::LeaseExpiry => "lease_expiry",
+            Self::SuspensionTimeout => "suspension_timeout",
+            Self::PendingWaitpointExpiry => "pending_wp_expiry",
             Self::DelayedPromoter => "delayed_promoter",
             Self::RetentionTrimmer => "retention_trimmer",
         }
@@ -90,15 +96,22 @@ impl Execution {
     /// What time will do to it apart from its lease.
     pub fn other_due(&self) -> Option<Due> {
         let at = |kind| move |at| Due { at, kind };
-        let deadline = self.deadline_at.map(at(DueKind::ExecutionDeadline));
+        let always = earliest([
+            self.deadline_at.map(at(DueKind::ExecutionDeadline)),
+            self.waits.next_expiry().map(at(DueKind::PendingWaitpointExpiry)),
+        ]);
         match &self.phase {
             Phase::Runnable(runnable) => {
                 // A held execution stays where it is; its delay is looked at when it is released.
                 let delay = runnable.causes.delay.filter(|_| runnable.causes.hold.is_none());
-                earliest([deadline, delay.map(|d| d.until).map(at(DueKind::DelayedPromoter))])
+                earliest([always, delay.map(|d| d.until).map(at(DueKind::DelayedPromoter))])
             }
             Phase::Active(lease) => {
-                earliest([deadline, lease.attempt_deadline_at.map(at(DueKind::AttemptTimeout))])
+                earliest([always, lease.attempt_deadline_at.map(at(DueKind::AttemptTimeout))])
+            }
+            Phase::Suspended(suspension) => {
+                let timeout = suspension.timeout.map(|timeout| timeout.at);
+                earliest([always, timeout.map(at(DueKind::SuspensionTimeout))])
             }
             Phase::Terminal(terminal) => {
                 Some(terminal.kept_until).map(at(DueKind::RetentionTrimmer))

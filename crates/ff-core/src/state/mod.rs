@@ -4,13 +4,17 @@
 //! lease, only a terminal one an outcome. [`StateVector`] is always derived from it as a whole.
 
 mod attempt;
+mod condition;
 mod execution;
 mod failure;
 mod index;
 mod phase;
+mod suspension;
 mod vector;
+mod waitpoint;
 
 pub use attempt::{Attempt, AttemptState, AttemptType};
+pub use condition::{Condition, Count, CountKind, Heard, Matcher, SetMode, Tally, Weight};
 pub use execution::{
     About, Counts, Execution, LastEnd, LeaseEnd, LeaseEndReply, LeaseLoss, Progress,
 };
@@ -20,7 +24,15 @@ pub use phase::{
     Cancellation, Causes, Delay, DelayReason, Lease, LostBy, Next, Outcome, Phase, Runnable,
     Terminal,
 };
+pub use suspension::{
+    ResumePolicy, Resumed, SuspendMemory, SuspendNote, Suspension, SuspensionReason,
+    SuspensionTimeout, TimedOut, TimeoutBehavior, UnknownTimeoutBehavior, Waits,
+};
 pub use vector::{
     AttemptProgress, BlockingReason, EligibilityState, LifecyclePhase, OwnershipState, PublicState,
     StateVector,
+};
+pub use waitpoint::{
+    CloseReason, ClosedRef, ClosedWaitpoint, KeyDigest, Signal, SignalEffect, Waitpoint,
+    WaitpointState,
 };

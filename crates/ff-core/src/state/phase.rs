@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CancelSource, PublicState};
+use super::{CancelSource, PublicState, Suspension};
 use crate::id::{AttemptId, LeaseFence, LeaseId, WorkerId, WorkerInstanceId};
 use crate::time::TimestampMs;
 
@@ -12,6 +12,7 @@ pub enum Phase {
     Runnable(Runnable),
     Active(Lease),
     Terminal(Terminal),
+    Suspended(Box<Suspension>),
 }
 
 /// Nobody owns it: it waits for a worker or for a cause to go away.
@@ -43,6 +44,8 @@ pub enum DelayReason {
     /// Asked for at submit or by the worker.
     Requested,
     RetryBackoff,
+    /// Its resume policy puts some time between.
+    Resume,
 }
 
 /// What the next claim opens.
@@ -129,6 +132,13 @@ impl Phase {
     pub fn lease(&self) -> Option<&Lease> {
         match self {
             Self::Active(lease) => Some(lease),
+            _ => None,
+        }
+    }
+
+    pub fn suspension(&self) -> Option<&Suspension> {
+        match self {
+            Self::Suspended(suspension) => Some(suspension),
             _ => None,
         }
     }

@@ -125,6 +125,7 @@ impl Execution {
         match self.phase {
             Phase::Runnable(_) => LifecyclePhase::Runnable,
             Phase::Active(_) => LifecyclePhase::Active,
+            Phase::Suspended(_) => LifecyclePhase::Suspended,
             Phase::Terminal(_) => LifecyclePhase::Terminal,
         }
     }
@@ -132,6 +133,7 @@ impl Execution {
     pub fn public_state(&self) -> PublicState {
         match &self.phase {
             Phase::Active(_) => PublicState::Active,
+            Phase::Suspended(_) => PublicState::Suspended,
             Phase::Terminal(terminal) => match terminal.outcome {
                 Outcome::Success => PublicState::Completed,
                 Outcome::Failed => PublicState::Failed,
@@ -154,6 +156,10 @@ impl Execution {
         let (ownership_state, attempt_state) = self.ownership(now);
         let (eligibility_state, blocking_reason, detail) = match &self.phase {
             Phase::Runnable(runnable) => eligibility(runnable),
+            Phase::Suspended(suspension) => {
+                let detail = suspension.reason.0.as_str();
+                (EligibilityState::NotApplicable, suspension.blocking_reason(), detail)
+            }
             _ => (EligibilityState::NotApplicable, BlockingReason::None, ""),
         };
         StateVector {
@@ -174,6 +180,7 @@ impl Execution {
                 (OwnershipState::LeaseExpiredReclaimable, AttemptProgress::RunningAttempt)
             }
             Phase::Active(_) => (OwnershipState::Leased, AttemptProgress::RunningAttempt),
+            Phase::Suspended(_) => (OwnershipState::Unowned, AttemptProgress::AttemptInterrupted),
             Phase::Terminal(_) if self.attempt.is_none() => {
                 (OwnershipState::Unowned, AttemptProgress::None)
             }
@@ -205,6 +212,9 @@ fn eligibility(runnable: &Runnable) -> (EligibilityState, BlockingReason, &str) 
         }
         Some(DelayReason::RetryBackoff) => {
             (EligibilityState::NotEligibleUntilTime, BlockingReason::WaitingForRetryBackoff, "")
+        }
+        Some(DelayReason::Resume) => {
+            (EligibilityState::NotEligibleUntilTime, BlockingReason::WaitingForResumeDelay, "")
         }
         None => (EligibilityState::EligibleNow, BlockingReason::WaitingForWorker, ""),
     }

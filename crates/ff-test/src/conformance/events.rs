@@ -8,9 +8,14 @@ use ff_core::error::Code;
 use ff_core::event::EventKind;
 use ff_core::id::ExecutionId;
 use ff_core::limits;
-use ff_core::operation::{ChangePriority, Complete, Delete, Release, Replay, Submit, Submitted};
+use ff_core::operation::{
+    ChangePriority, Complete, Delete, IssueToken, Release, Replay, Submit, Submitted, Suspend,
+    SuspendTimeout, WaitpointRef,
+};
 use ff_core::read::ListEvents;
+use ff_core::state::TimeoutBehavior;
 
+use crate::waits::{signal, suspend, wildcard};
 use crate::world::{
     World, cancel, complete, delay, fail, hold, progress, renew, revoke, set_tags, tags,
 };
@@ -31,6 +36,17 @@ async fn whole_life(world: &World) -> ExecutionId {
     world.act(Release { execution_id: id }).await;
     world.act(ChangePriority { execution_id: id, priority: 3 }).await;
     world.act(set_tags(id, &[("a.b", "c")])).await;
+    let task = world.claim_one().await;
+    let stop = Suspend {
+        timeout: Some(SuspendTimeout::For(5)),
+        timeout_behavior: Some(TimeoutBehavior::Escalate),
+        ..suspend(&task, wildcard("go"))
+    };
+    let issued = world.act(stop).await.waitpoints.remove(0);
+    world.pass(5).await;
+    let waitpoint = WaitpointRef::Id(issued.waitpoint_id);
+    world.act(IssueToken { execution_id: id, waitpoint, remint: None }).await;
+    world.act(signal(id, &issued, "go")).await;
     world.complete(&world.claim_one().await).await.unwrap();
     world.act(Replay { execution_id: id }).await;
     world.act(cancel(id)).await;
@@ -71,6 +87,14 @@ pub async fn every_transition_is_one_event(world: &World) {
             Unblocked,
             PriorityChanged,
             Tagged,
+            Claimed,
+            WaitpointCreated,
+            Suspended,
+            Escalated,
+            TokenIssued,
+            SignalAccepted,
+            WaitpointClosed,
+            Resumed,
             Claimed,
             Completed,
             Replayed,

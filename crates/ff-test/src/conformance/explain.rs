@@ -3,9 +3,11 @@
 use ff_core::backend::BackendExt;
 use ff_core::id::ExecutionId;
 use ff_core::limits;
-use ff_core::operation::Submit;
+use ff_core::operation::{Submit, Suspend};
 use ff_core::read::{Cause, Explain, Explanation};
+use ff_core::state::{Condition, ResumePolicy, SuspensionReason, TimeoutBehavior};
 
+use crate::waits::{named, suspend, wildcard, within};
 use crate::world::{World, cancel, delay, fail, hold, policy, revoke};
 
 async fn explain(world: &World, id: ExecutionId) -> Explanation {
@@ -125,4 +127,68 @@ pub async fn a_finished_execution_says_how_it_ended(world: &World) {
         assert!(explanation.summary.contains(outcome), "{}", explanation.summary);
         assert_way_out(&explanation, id, "replay");
     }
+}
+
+pub async fn a_suspended_execution_says_what_it_waits_for(world: &World) {
+    let task = world.start(world.work()).await;
+    let id = task.execution_id;
+    let both = Condition::AllOf(vec![named("a", "yes"), named("b", "yes")]);
+    let reason = SuspensionReason("waiting_for_approval".to_owned());
+    let asked = Suspend { reason, ..suspend(&task, both) };
+    let asked = within(5_000, TimeoutBehavior::Escalate, asked);
+    let since = world.now().await;
+    let waitpoints = world.suspend(asked.clone()).await;
+    world.signal(&task, &waitpoints[1], "yes").await;
+    world.signal(&task, &waitpoints[1], "no").await;
+    let explanation = explain(world, id).await;
+    assert_eq!(explanation.cause, Cause::Suspended);
+    assert_eq!(explanation.cause.as_str(), "suspended");
+    assert_eq!(explanation.earliest_start_at, Some(since.after(5_000)));
+    let evidence = &explanation.evidence;
+    assert_eq!(evidence["suspension_id"], asked.suspension_id.to_string());
+    assert_eq!(evidence["reason"], "waiting_for_approval");
+    assert_eq!(evidence["suspended_since"], since.0);
+    for (place, waitpoint) in waitpoints.iter().enumerate() {
+        let told = &evidence["waitpoints"][place];
+        assert_eq!(told["waitpoint_id"], waitpoint.waitpoint_id.to_string());
+        assert_eq!(told["key"], waitpoint.key.as_str());
+        assert!(!format!("{explanation:?}").contains(waitpoint.token.expose()));
+    }
+    assert_eq!(evidence["accepted_signals"][0], "yes");
+    assert_eq!(evidence["accepted_signals"][1], "no");
+    assert_eq!(evidence["timeout_at"], since.after(5_000).0);
+    assert_eq!(evidence["timeout_behavior"], "escalate");
+    assert_eq!(evidence["escalated"], false);
+    assert_way_out(&explanation, id, "approve");
+    let verbs: Vec<_> = explanation.unblock.iter().map(|action| action.cli.as_str()).collect();
+    assert!(verbs.contains(&format!("ff resume '{id}'").as_str()), "{verbs:?}");
+    assert!(verbs.contains(&format!("ff cancel '{id}'").as_str()), "{verbs:?}");
+    world.pass(5_000).await;
+    let explanation = explain(world, id).await;
+    assert_eq!(explanation.evidence["escalated"], true);
+    assert_eq!(explanation.evidence["timeout_at"].as_i64(), None);
+    assert_eq!(explanation.earliest_start_at, None);
+}
+
+pub async fn what_only_an_operator_resumes_says_so(world: &World) {
+    let (task, _) = world.suspended(Condition::OperatorOnly).await;
+    let explanation = explain(world, task.execution_id).await;
+    assert_eq!((explanation.cause, explanation.earliest_start_at), (Cause::Suspended, None));
+    assert_way_out(&explanation, task.execution_id, "resume");
+}
+
+pub async fn a_delayed_resume_says_until_when(world: &World) {
+    let task = world.start(world.work()).await;
+    let resume_policy = ResumePolicy { resume_delay_ms: 5_000, ..ResumePolicy::default() };
+    let asked = Suspend { resume_policy, ..suspend(&task, wildcard("a")) };
+    let [a] = world.suspend(asked).await.try_into().unwrap();
+    world.signal(&task, &a, "go").await;
+    let until = world.now().await.after(5_000);
+    let explanation = explain(world, task.execution_id).await;
+    assert_eq!(explanation.cause, Cause::ResumeDelay);
+    assert_eq!(explanation.cause.as_str(), "resume_delay");
+    assert_eq!(explanation.earliest_start_at, Some(until));
+    assert_eq!(explanation.evidence["delay_until"], until.0);
+    world.pass(5_000).await;
+    assert_eq!(explain(world, task.execution_id).await.cause, Cause::WaitingForWorker);
 }

@@ -6,16 +6,20 @@
 #[macro_use]
 mod suite;
 
+pub mod approvals;
 pub mod attempt_timeout;
 pub mod attempts;
 pub mod bad_input;
 pub mod batch;
+pub mod bindings;
+pub mod buffered;
 pub mod cancel;
 pub mod capabilities;
 pub mod claim;
 pub mod claim_order;
 pub mod claim_waiting;
 pub mod complete;
+pub mod conditions;
 pub mod deadline;
 pub mod delay;
 pub mod delete;
@@ -36,20 +40,44 @@ pub mod progress;
 pub mod repetition;
 pub mod replay;
 pub mod results;
+pub mod resume;
+pub mod resume_policy;
+pub mod resume_signals;
 pub mod retention;
 pub mod revoke;
 pub mod search;
+pub mod secrets;
+pub mod signal_dedup;
+pub mod signal_refusals;
+pub mod signals;
 pub mod submit;
 pub mod subscriptions;
+pub mod suspend;
+pub mod suspend_repetition;
+pub mod suspend_shape;
+pub mod suspended;
+pub mod suspension_timeout;
 pub mod tags;
 pub mod timers;
+pub mod tokens;
 pub mod trim;
 pub mod unknown;
 pub mod upkeep;
+pub mod waitpoint_end;
+pub mod waitpoints;
 
 pub use suite::{Case, Making, run};
 
 suite! { ($)
+    approvals {
+        a_decision_is_a_signal_of_the_operator
+        a_waitpoint_is_named_by_its_id_or_by_its_key
+        a_repeated_decision_is_a_duplicate
+        the_lane_must_match_if_it_is_given
+        an_unknown_waitpoint_is_not_found
+        what_takes_no_signal_takes_no_decision
+        what_a_decision_says_has_limits
+    }
     attempt_timeout {
         an_attempt_that_used_up_its_time_is_tried_again
         without_a_retry_the_execution_expires
@@ -84,6 +112,26 @@ suite! { ($)
         commands_on_one_execution_run_in_their_order
         what_comes_and_goes_within_a_batch_leaves_nothing
         no_commands_have_no_replies
+    }
+    bindings {
+        pending_and_fresh_ones_mix_in_any_order
+        an_unknown_waitpoint_is_not_found
+        a_closed_waitpoint_is_not_pending
+        a_pending_waitpoint_past_its_time_is_expired
+        a_waitpoint_that_was_bound_in_time_does_not_expire
+        a_fresh_waitpoint_is_new
+        one_bad_binding_leaves_the_others_as_they_are
+        an_execution_has_64_waitpoints_that_are_not_closed
+    }
+    buffered {
+        every_form_is_met_by_signals_that_came_before
+        every_form_is_completed_by_a_signal_that_comes_later
+        what_was_counted_at_suspend_is_nothing_new_later
+        an_already_satisfied_suspend_keeps_the_lease
+        the_task_that_goes_on_gets_the_signals
+        a_resume_delay_does_not_hold_up_what_never_stopped
+        a_task_may_suspend_again_and_again_without_losing_its_lease
+        signals_of_a_waitpoint_that_is_not_bound_are_not_weighed
     }
     cancel {
         a_cancel_ends_the_execution_from_any_phase
@@ -152,6 +200,23 @@ suite! { ($)
         the_next_tasks_are_ones_that_the_worker_may_run
         a_malformed_next_claim_leaves_the_lease_as_it_is
     }
+    conditions {
+        single_waits_for_the_first_of_its_name
+        a_wildcard_takes_any_name
+        any_of_a_set_is_one_of_its_names
+        all_of_a_set_are_all_its_names
+        a_count_of_a_set_counts_different_names
+        all_of_waits_for_every_member_in_any_order
+        one_signal_counts_in_every_node_that_listens
+        different_waitpoints_are_counted
+        different_signals_are_counted_by_their_id
+        different_sources_are_type_and_identity_together
+        a_count_may_listen_to_one_name
+        every_count_has_its_own_tally
+        no_signal_satisfies_what_waits_for_an_operator_or_for_time
+        no_signal_satisfies_a_member_that_hears_none
+        a_pending_waitpoint_keeps_its_signals_while_another_is_waited_for
+    }
     deadline {
         the_earlier_of_the_two_deadlines_counts
         an_execution_expires_at_its_deadline_from_any_phase
@@ -199,6 +264,9 @@ suite! { ($)
         a_running_execution_says_who_runs_it
         a_lost_lease_is_told_before_and_after_it_was_handled
         a_finished_execution_says_how_it_ended
+        a_suspended_execution_says_what_it_waits_for
+        what_only_an_operator_resumes_says_so
+        a_delayed_resume_says_until_when
     }
     fail_retry {
         a_failure_waits_for_its_retry
@@ -346,6 +414,44 @@ suite! { ($)
         a_removed_execution_has_no_result
         a_success_without_a_result_hides_those_before_it
     }
+    resume {
+        an_operator_resumes_whatever_the_condition
+        an_operators_resume_closes_the_waitpoints
+        an_operators_resume_is_one_event_that_says_by_what
+        an_operators_resume_hands_over_no_signals
+        an_operators_resume_may_be_delayed
+        only_a_suspended_execution_is_resumed
+        what_a_resume_says_has_limits
+        a_resume_wakes_a_claim
+        of_many_signals_in_a_batch_one_resumes
+        of_many_signals_at_once_one_resumes
+        an_operator_and_signals_at_once_resume_once
+    }
+    resume_policy {
+        by_default_all_waitpoints_close
+        a_waitpoint_that_is_not_closed_is_pending_again
+        fresh_waitpoints_are_pending_again_too
+        consumed_signals_are_not_weighed_again
+        signals_that_are_not_consumed_are_weighed_again
+        a_retained_buffer_keeps_what_was_not_consumed
+        a_buffer_that_is_not_retained_is_dropped
+        a_kept_waitpoint_works_as_a_mailbox
+        waitpoints_of_no_suspension_are_left_alone
+        a_used_waitpoint_that_is_pending_again_does_not_expire
+        a_resume_delay_comes_before_the_next_claim
+        a_resume_delay_follows_a_timeout_too
+        an_execution_is_held_while_its_resume_is_delayed
+    }
+    resume_signals {
+        the_signals_that_resumed_it_come_with_the_next_claim
+        large_bodies_come_along
+        bodies_beyond_a_reply_are_read_one_by_one
+        a_task_that_was_not_resumed_has_none
+        a_task_that_an_operator_resumed_has_none
+        another_fence_observes_nothing
+        the_next_suspension_brings_its_own
+        the_next_attempt_does_not_see_them
+    }
     retention {
         each_outcome_is_kept_as_its_policy_says
         a_day_is_the_default
@@ -372,6 +478,53 @@ suite! { ($)
         the_limit_has_a_range
         a_cursor_is_bound_to_its_filter
     }
+    secrets {
+        a_store_is_seeded_once
+        new_tokens_carry_the_new_kid
+        old_tokens_are_accepted_for_the_grace_and_no_longer
+        without_a_grace_old_tokens_are_refused_at_once
+        every_retired_kid_has_its_own_time
+        a_repeated_rotation_changes_nothing
+        a_kid_keeps_its_secret
+        the_grace_has_a_range
+        a_kid_and_a_secret_have_their_form
+        kids_are_listed_without_secrets
+        a_token_whose_key_is_gone_is_not_signed_again
+        a_retired_kid_is_removed_by_a_rotation_after_its_time
+        two_rotations_at_once_follow_one_another
+        retention_removes_a_retired_kid_after_its_time
+    }
+    signal_dedup {
+        a_repeated_key_answers_the_first_id_and_effect
+        each_effect_is_remembered
+        a_key_is_known_after_the_resume_and_after_the_end
+        a_key_is_forgotten_after_a_day
+        keys_of_different_executions_are_apart
+        without_a_key_nothing_is_a_duplicate
+        a_repetition_needs_the_token_too
+        a_refused_signal_leaves_its_key_free
+        of_many_at_once_with_one_key_one_is_accepted
+    }
+    signal_refusals {
+        the_first_check_that_fails_is_the_answer
+        an_ended_execution_is_not_signalable
+        a_suspension_that_was_resumed_takes_no_more
+        a_closed_waitpoint_beside_a_pending_one_is_told_as_closed
+        a_held_or_delayed_execution_takes_signals
+    }
+    signals {
+        a_signal_is_kept_as_it_was_sent
+        bodies_come_back_byte_for_byte
+        signals_are_numbered_in_their_order
+        a_list_of_signals_has_its_limits
+        a_waitpoint_is_named_by_its_id_or_by_its_key
+        names_that_begin_with_two_underscores_are_reserved
+        what_a_signal_says_has_limits
+        an_accepted_signal_is_one_event_without_its_payload
+        the_policy_limits_signals
+        signals_are_kept_with_their_execution
+        the_next_execution_of_a_removed_id_has_none_of_its_signals
+    }
     submit {
         a_new_execution_waits_for_a_worker
         what_was_said_at_submit_is_in_the_record_and_in_the_task
@@ -397,6 +550,72 @@ suite! { ($)
         the_named_sets_hold_their_kinds
         a_cursor_is_bound_to_its_filter
     }
+    suspend {
+        a_suspend_releases_the_lease_and_keeps_the_attempt
+        the_record_tells_what_it_waits_for
+        the_reason_is_told_as_a_blocking_reason
+        the_handle_names_the_lease_that_was_released
+        a_suspension_outlives_its_lease
+        every_change_is_one_event
+        the_next_claim_continues_the_attempt
+        time_while_suspended_is_not_time_of_the_attempt
+        metadata_goes_to_the_next_task_until_another_suspend_replaces_it
+        signals_that_resumed_an_attempt_are_not_those_of_the_next
+        pending_waitpoints_that_were_not_bound_stay_pending
+    }
+    suspend_repetition {
+        the_same_fence_gets_the_first_reply
+        the_reply_is_the_same_for_any_mix_of_bindings
+        the_memory_outlives_what_happens_next
+        a_timeout_and_an_operator_leave_the_memory
+        another_operation_with_that_fence_is_refused
+        the_next_lease_ending_operation_replaces_the_memory
+        a_suspend_with_the_fence_of_another_operation_is_refused
+        the_same_key_gets_the_first_reply_from_any_lease
+        a_key_is_known_a_minute_longer_than_the_timeout
+        a_key_is_known_seven_days_at_the_most
+        the_same_suspension_id_gets_the_first_reply
+        an_already_satisfied_suspend_is_repeated_by_its_id_or_key
+        a_refused_suspend_leaves_no_memory
+    }
+    suspend_shape {
+        what_is_bound_and_what_is_named_are_the_same
+        a_pending_binding_is_held_against_the_condition_too
+        conditions_that_could_never_be_are_refused
+        conditions_nest_four_deep
+        a_node_names_64_signals_or_waitpoints
+        a_suspension_has_64_waitpoints
+        metadata_has_64_kib
+        texts_and_numbers_have_their_ranges
+        a_timeout_lies_no_more_than_600_s_in_the_past
+        what_only_time_ends_needs_a_time
+        conditions_without_signals_take_any_bindings
+    }
+    suspended {
+        only_the_live_lease_suspends
+        a_late_suspend_is_refused_and_performs_the_expiry
+        a_suspended_execution_is_not_active
+        only_runnable_and_ended_executions_are_held_replayed_and_deleted
+        tags_and_priority_change_while_suspended
+        a_cancel_ends_a_suspension
+        a_deadline_ends_a_suspension
+        a_replay_begins_without_what_the_last_generation_waited_for
+    }
+    suspension_timeout {
+        fail_ends_it_as_failed
+        cancel_ends_it_as_cancelled
+        expire_ends_it_as_expired
+        auto_resume_goes_on_with_a_signal_from_the_system
+        auto_resume_hands_over_time_alone
+        what_only_time_ends_is_resumed_by_time
+        escalate_hands_it_to_an_operator
+        the_next_suspension_is_not_escalated
+        the_policy_speaks_for_a_suspend_that_does_not
+        without_any_word_it_waits_for_ever_and_else_fails
+        a_timeout_that_is_not_in_the_future_fires_with_the_next_tick
+        a_signal_before_the_timeout_wins
+        every_suspension_has_its_own_timeout
+    }
     tags {
         tags_are_put_over_the_ones_that_are_there
         the_same_tags_again_change_nothing
@@ -418,6 +637,20 @@ suite! { ($)
         due_tells_the_earliest_time
         a_sooner_timer_is_told_at_once
     }
+    tokens {
+        a_token_is_kid_expiry_and_signature
+        a_token_with_any_character_changed_is_refused
+        a_text_of_another_form_is_no_token
+        parts_of_different_tokens_do_not_make_one
+        a_token_opens_its_own_waitpoint_only
+        without_a_token_no_signal_is_delivered
+        an_unknown_waitpoint_or_kid_looks_like_a_wrong_token
+        a_token_lives_for_its_time
+        issuing_signs_the_same_token_again
+        a_reminted_token_replaces_the_one_before
+        a_closed_or_unknown_waitpoint_has_no_token
+        the_time_of_a_new_token_has_a_range
+    }
     trim {
         events_from_before_the_instant_are_removed
         numbers_go_on_when_every_event_is_past_its_time
@@ -437,5 +670,32 @@ suite! { ($)
     upkeep {
         a_store_answers_and_says_who_it_is
         the_stores_clock_decides
+    }
+    waitpoint_end {
+        an_unused_waitpoint_closes_at_its_time
+        what_is_answered_does_not_depend_on_the_tick
+        waitpoints_that_are_due_together_close_together
+        a_time_in_the_past_closes_it_with_the_next_tick
+        a_waitpoint_that_a_suspend_uses_does_not_close_by_time
+        pending_waitpoints_close_when_their_attempt_ends
+        a_lost_lease_closes_them_and_the_next_attempt_has_its_own
+        pending_waitpoints_stay_over_a_delay
+        pending_waitpoints_stay_over_a_suspension
+        a_claim_takes_what_has_a_waitpoint_past_its_time
+        an_attempt_that_goes_on_keeps_the_time_of_its_waitpoints
+    }
+    waitpoints {
+        a_pending_waitpoint_keeps_the_lease
+        only_the_holder_of_the_lease_makes_one
+        a_late_create_is_refused_and_performs_the_expiry
+        a_repeated_create_gives_the_token_again
+        an_id_and_an_open_key_are_used_once
+        an_execution_has_64_open_waitpoints_at_most
+        what_a_waitpoint_is_told_has_limits
+        a_list_shows_kid_and_fingerprint_and_no_token
+        a_waitpoint_that_is_waited_for_is_listed_with_the_reason
+        a_closed_waitpoint_takes_no_signal
+        only_a_waitpoint_of_the_execution_is_closed
+        closed_ones_are_remembered_up_to_a_limit
     }
 }

@@ -8,12 +8,14 @@ use ff_core::event::EventKind;
 use ff_core::id::ExecutionId;
 use ff_core::limits;
 use ff_core::operation::{
-    ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed, Submit, Tick, Ticked,
+    CreatePendingWaitpoint, ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed,
+    Submit, Suspend, SuspendTimeout, Tick, Ticked,
 };
 use ff_core::read::Due;
 use ff_core::state::{DueKind, PublicState};
 use tokio::time::timeout;
 
+use crate::waits::{pending, suspend, wildcard};
 use crate::world::{PATIENCE, World, code, hold};
 
 const TTL: i64 = limits::LEASE_TTL_MS.cast_signed();
@@ -36,12 +38,18 @@ pub async fn a_tick_counts_what_it_did_by_kind(world: &World) {
     world.start(world.work()).await;
     world.finish(world.work_with(r#"{"retention":{"success_ms":500}}"#)).await;
     delayed(world, 500).await;
+    let listening = world.start(world.work()).await;
+    let soon = Some(world.now().await.after(500));
+    world.act(CreatePendingWaitpoint { expires_at: soon, ..pending(&listening, "w") }).await;
+    let waiting = world.start(world.work()).await;
+    let timeout = Some(SuspendTimeout::For(500));
+    world.act(Suspend { timeout, ..suspend(&waiting, wildcard("go")) }).await;
     world.advance(TTL).await;
     let ticked = world.act(tick(10)).await;
     for kind in DueKind::ALL {
         assert!(ticked.fired.contains(&(kind, 1)), "{kind:?} in {ticked:?}");
     }
-    assert_eq!(ticked.total(), 5);
+    assert_eq!(ticked.total(), 7);
 }
 
 pub async fn a_tick_goes_oldest_first_and_says_when_there_is_more(world: &World) {

@@ -12,6 +12,8 @@ use ff_core::operation::{
 use ff_core::read::{Explain, ListAttempts, ListEvents, ReadContext, ReadState};
 use uuid::Uuid;
 
+use crate::signalling::{approval, close, issue, rotate};
+use crate::waits::{pending, resume, seed, signal, suspend, wildcard};
 use crate::world::{World, cancel, code, fenced, hold, revoke, set_tags};
 
 fn nobody(world: &World) -> ExecutionId {
@@ -21,6 +23,7 @@ fn nobody(world: &World) -> ExecutionId {
 /// Every operation on one execution, by name; what it is given names an execution that is not.
 async fn operations(world: &World) -> Vec<(&'static str, Command)> {
     let mut task = world.start(world.work()).await;
+    let issued = world.act(pending(&task, "w")).await;
     task.execution_id = nobody(world);
     let [renew, progress, complete, fail, delay, cancel_held] = fenced(&task);
     let id = task.execution_id;
@@ -39,6 +42,13 @@ async fn operations(world: &World) -> Vec<(&'static str, Command)> {
         ("set_execution_tags", set_tags(id, &[("a.b", "c")]).into()),
         ("replay_execution", Replay { execution_id: id }.into()),
         ("delete_execution", Delete { execution_id: id }.into()),
+        ("create_pending_waitpoint", pending(&task, "w").into()),
+        ("suspend_execution", suspend(&task, wildcard("go")).into()),
+        ("close_waitpoint", close(id, "w").into()),
+        ("issue_waitpoint_token", issue(id, "w").into()),
+        ("resume_execution", resume(id).into()),
+        ("deliver_signal", signal(id, &issued, "s").into()),
+        ("deliver_approval_signal", approval(id, "w").into()),
     ]
 }
 
@@ -76,7 +86,9 @@ pub async fn what_a_timer_does_finds_nothing_to_do(world: &World) {
 pub async fn no_operation_was_forgotten_above(world: &World) {
     let mut known = operations(world).await;
     known.extend(timed(nobody(world)));
-    // These two act on nothing that must exist.
+    // These act on nothing that must exist.
+    known.push(("seed_waitpoint_hmac_secret", seed().into()));
+    known.push(("rotate_waitpoint_hmac_secret", rotate("k9", 9, 60_000).into()));
     known.push(("submit_execution", world.work().into()));
     known.push(("tick", Tick { partition: None, most: 1 }.into()));
     let names: BTreeSet<_> = known.iter().map(|(_, command)| command.name()).collect();

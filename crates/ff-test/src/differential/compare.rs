@@ -8,8 +8,8 @@ use ff_core::id::ExecutionId;
 use ff_core::limits;
 use ff_core::operation::{Reply, Submitted, Task};
 use ff_core::read::{
-    Audit, Describe, Due, Explain, Filter, ListAttempts, ListEvents, ReadContext, ReadResult,
-    Search,
+    Audit, Describe, Due, Explain, Filter, ListAttempts, ListEvents, ListKids, ListSignals,
+    ListWaitpoints, ReadContext, ReadResult, Search,
 };
 
 use crate::oracle::Oracle;
@@ -85,6 +85,8 @@ async fn everything(backend: &dyn Backend) -> Result<Vec<String>, String> {
     let mut facts = Vec::new();
     let due = backend.ask(Due).await.map_err(|error| error.to_string())?;
     facts.push(format!("due {:?}", due.items.iter().map(|(_, at)| *at).min()));
+    let kids = backend.ask(ListKids).await.map_err(|error| error.to_string())?;
+    facts.push(format!("{kids:?}"));
     for id in all_ids(backend).await? {
         let query = Describe { execution_id: id };
         let record = backend.ask(query).await.map_err(|error| error.to_string())?;
@@ -122,6 +124,9 @@ async fn beside(backend: &dyn Backend, id: ExecutionId) -> Result<Vec<String>, S
         envelope.event.previous = 0;
     }
     let result = backend.ask(result).await.map_err(|error| error.code());
+    let signals = ListSignals { execution_id: id, from: 0, limit: limits::PAGE_MAX };
+    let signals = backend.ask(signals).await;
+    let waitpoints = backend.ask(ListWaitpoints { execution_id: id }).await;
     let context = backend.ask(ReadContext { execution_id: id }).await;
     let explained = backend.ask(Explain { execution_id: id }).await;
     Ok(vec![
@@ -130,5 +135,7 @@ async fn beside(backend: &dyn Backend, id: ExecutionId) -> Result<Vec<String>, S
         format!("{id} {result:?}"),
         format!("{id} {context:?}"),
         format!("{id} {explained:?}"),
+        format!("{id} {signals:?}"),
+        format!("{id} {waitpoints:?}"),
     ])
 }

@@ -10,7 +10,7 @@ use ff_core::time::TimestampMs;
 use crate::oracle::State;
 
 /// The states that the rules tell apart.
-pub const STATES: [&str; 14] = [
+pub const STATES: [&str; 15] = [
     "absent",
     "eligible",
     "eligible, retry",
@@ -22,13 +22,14 @@ pub const STATES: [&str; 14] = [
     "held",
     "active",
     "active, lease over",
+    "suspended",
     "success",
     "failed or expired",
     "cancelled",
 ];
 
 /// The operations that act on one execution.
-pub const OPERATIONS: [&str; 17] = [
+pub const OPERATIONS: [&str; 24] = [
     "submit_execution",
     "renew_lease",
     "update_progress",
@@ -46,6 +47,13 @@ pub const OPERATIONS: [&str; 17] = [
     "expire_execution",
     "promote_delayed",
     "mark_lease_expired_if_due",
+    "create_pending_waitpoint",
+    "close_waitpoint",
+    "issue_waitpoint_token",
+    "suspend_execution",
+    "resume_execution",
+    "deliver_signal",
+    "deliver_approval_signal",
 ];
 
 /// The state of an execution by its name in [`STATES`].
@@ -54,6 +62,7 @@ pub fn state_of(execution: Option<&Execution>, now: TimestampMs) -> &'static str
     match &execution.phase {
         Phase::Active(lease) if lease.is_over(now) => "active, lease over",
         Phase::Active(_) => "active",
+        Phase::Suspended(_) => "suspended",
         Phase::Terminal(terminal) => match terminal.outcome {
             Outcome::Success => "success",
             Outcome::Cancelled => "cancelled",

@@ -1,11 +1,12 @@
 //! Makes random sequences from a seed.
 
 use ff_core::operation::LaneOrder;
-use ff_core::state::FailureClass;
+use ff_core::state::{FailureClass, TimeoutBehavior};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::op::{ClaimOp, FenceOf, Op, SubmitOp, Target};
+use super::waits::{Place, SignalOp, SuspendOp, WaitOp};
 
 /// A sequence of `length` operations; the same seed gives the same sequence.
 pub fn generate(seed: u64, length: usize) -> Vec<Op> {
@@ -53,11 +54,13 @@ impl Dice {
     fn op(&mut self) -> Op {
         match self.below(100) {
             0..18 => Op::Submit(self.submit()),
-            18..36 => Op::Claim(self.claim()),
-            36..48 => self.worker_end(),
-            48..54 => Op::Renew(self.fence(), self.maybe_ttl()),
+            18..34 => Op::Claim(self.claim()),
+            34..43 => self.worker_end(),
+            43..51 => Op::Wait(self.wait()),
+            51..54 => Op::Renew(self.fence(), self.maybe_ttl()),
             54..57 => Op::Progress(self.fence(), self.pick(&[0, 50, 100, 101])),
-            57..80 => self.operator(),
+            57..66 => Op::Wait(self.signal()),
+            66..80 => self.operator(),
             80..90 => self.time(),
             90..99 => Op::Tick(self.pick(&[1, 2, 1000])),
             _ => self.pick(&[Op::Compare, Op::Trim(0), Op::Trim(5_000), Op::Trim(60_000)]),
@@ -76,7 +79,7 @@ impl Dice {
             lane: self.pick(&[0, 0, 0, 1, 2]),
             capabilities: self.pick(&[0, 0, 0, 1, 2, 3]),
             priority: self.pick(&[0, 0, 0, 1, 5, 5, 9_000, 10_000, -3]),
-            policy: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7]),
+            policy: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7, 8]),
             key: self.maybe(20, |dice| dice.pick(&[0, 1, 2])),
             payload: self.pick(&[0, 0, 1, 2]),
             delay_ms: self.maybe(15, |dice| dice.pick(&[-5, 0, 1, 500, 5_000])),
@@ -120,21 +123,84 @@ impl Dice {
 
     fn operator(&mut self) -> Op {
         let target = self.target();
-        match self.below(28) {
+        match self.below(34) {
             0..3 => Op::Cancel(target),
             3..5 => Op::Revoke(target, self.maybe(40, Self::fence)),
             5..8 => Op::Hold(target),
             8..11 => Op::Release(target),
             11..13 => Op::ChangePriority(target, self.pick(&[0, 1, 5, 9_000])),
             13..15 => Op::SetTags(target, self.pick(&[0, 1, 2, 3])),
-            15..18 => Op::Replay(target),
+            15..18 | 30..34 => Op::Replay(target),
             18..20 => Op::Delete(target),
             20 => Op::CompleteByOperator(target),
             21 => Op::FailByOperator(target),
             22 => Op::DelayByOperator(target, self.pick(&[0, 100, 5_000])),
-            23 => Op::Expire(target),
+            23 | 28 | 29 => Op::Expire(target),
             24..26 => Op::Promote(target),
             _ => Op::MarkLeaseExpired(target),
+        }
+    }
+
+    fn wait(&mut self) -> WaitOp {
+        let fence = self.fence();
+        match self.below(10) {
+            0..3 => WaitOp::Pending {
+                fence,
+                uuid: self.0.random(),
+                key: self.pick(&[0, 0, 1, 2]),
+                expires_ms: self.maybe(30, |dice| dice.pick(&[-1, 200, 5_000])),
+                ttl_ms: self.maybe(20, |dice| dice.pick(&[1, 500, 60_000])),
+            },
+            _ => WaitOp::Suspend(Box::new(SuspendOp {
+                fence,
+                uuid: self.0.random(),
+                fresh: self.pick(&[0, 1, 1, 1, 3, 7]),
+                pending: if self.chance(35) { vec![self.below(4)] } else { Vec::new() },
+                condition: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
+                names: self.pick(&[0, 1, 2, 3, 7]),
+                policy: self.pick(&[3, 3, 0, 1, 2, 4, 5, 6, 7, 11]),
+                timeout_ms: self.maybe(50, |dice| dice.pick(&[-1, 400, 3_000, -700_000])),
+                behavior: self.maybe(70, |dice| dice.pick(&TimeoutBehavior::ALL)),
+                metadata: self.chance(30),
+                key: self.maybe(30, |dice| dice.pick(&[0, 1])),
+                ttl_ms: self.maybe(20, |dice| dice.pick(&[1, 500, 60_000])),
+            })),
+        }
+    }
+
+    fn signal(&mut self) -> WaitOp {
+        let place = match self.below(20) {
+            0..12 => Place::Made(self.below(4)),
+            12..14 => Place::Made(self.below(40)),
+            _ => Place::Named(self.target(), self.pick(&[0, 0, 1, 2])),
+        };
+        match self.below(26) {
+            0..13 => WaitOp::Signal(SignalOp {
+                place,
+                token: self.maybe(8, |dice| dice.below(6)),
+                has_token: !self.chance(4),
+                uuid: self.0.random(),
+                name: self.pick(&[0, 0, 0, 1, 2, 3]),
+                source: self.pick(&[0, 1]),
+                bytes: self.pick(&[0, 10, 300]),
+                key: self.maybe(30, |dice| dice.pick(&[0, 1, 2])),
+            }),
+            13..17 => WaitOp::Resume(self.target(), self.pick(&[0, 0, 200])),
+            17..20 => WaitOp::Approve {
+                target: self.target(),
+                key: self.pick(&[0, 1, 2]),
+                uuid: self.0.random(),
+                deny: self.chance(50),
+            },
+            20..23 => WaitOp::Close(place),
+            23 | 24 => WaitOp::Token {
+                place,
+                remint: self.maybe(50, |dice| dice.maybe(50, |dice| dice.pick(&[1, 5_000]))),
+            },
+            _ => WaitOp::Rotate {
+                kid: self.pick(&[1, 2, 3, 4]),
+                grace_ms: self.pick(&[0, 1_000, 100_000]),
+            },
         }
     }
 

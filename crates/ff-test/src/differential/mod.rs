@@ -11,6 +11,7 @@ mod generate;
 mod op;
 mod replay;
 mod shrink;
+mod waits;
 
 pub use coverage::{Coverage, OPERATIONS, STATES, state_of};
 pub use crowd::crowd;

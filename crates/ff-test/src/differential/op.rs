@@ -1,5 +1,6 @@
 //! Operations as data, independent of what came before.
 
+use super::waits::WaitOp;
 use ff_core::operation::LaneOrder;
 use ff_core::state::FailureClass;
 
@@ -99,5 +100,6 @@ pub enum Op {
     /// Removes events older than this, and records of repetition past their window.
     Trim(i64),
     /// Compare everything now, not only at the end.
+    Wait(WaitOp),
     Compare,
 }

@@ -27,6 +27,7 @@ use uuid::Uuid;
 use super::compare::{same_reply, same_state, same_tasks};
 use super::coverage::Coverage;
 use super::op::{ClaimOp, FenceOf, Op, SubmitOp, Target};
+use super::waits::Made;
 use crate::oracle::Oracle;
 use crate::stages::BEGINNING;
 use crate::world::World;
@@ -48,7 +49,14 @@ impl fmt::Display for Failure {
 /// Runs `ops` on a fresh oracle and on `world`, which must be fresh too.
 pub async fn replay(ops: &[Op], world: &World, coverage: &mut Coverage) -> Result<(), Failure> {
     let oracle = Oracle::new(world.backend.settings().clone(), BEGINNING);
-    let mut run = Run { oracle, world, executions: Vec::new(), tasks: Vec::new(), coverage };
+    let mut run = Run {
+        oracle,
+        world,
+        executions: Vec::new(),
+        tasks: Vec::new(),
+        made: Made::default(),
+        coverage,
+    };
     for (at, op) in ops.iter().enumerate() {
         run.step(op).await.map_err(|difference| Failure { at, difference })?;
     }
@@ -61,6 +69,7 @@ struct Run<'a> {
     world: &'a World,
     executions: Vec<ExecutionId>,
     tasks: Vec<Task>,
+    made: Made,
     coverage: &'a mut Coverage,
 }
 
@@ -92,6 +101,9 @@ impl Run<'_> {
         let expected = self.oracle.apply_now(&command).map_err(EngineError::from);
         let found = self.world.backend.apply(vec![command.clone()]).await.pop();
         let found = found.ok_or("no reply")?;
+        if let Ok(reply) = &expected {
+            self.made.note(command.execution_id(), reply);
+        }
         if let Ok(Reply::Complete(completed)) = &expected {
             self.tasks.extend(completed.tasks.iter().cloned());
         }
@@ -153,6 +165,10 @@ impl Run<'_> {
     }
 
     fn command(&self, op: &Op) -> Option<Command> {
+        if let Op::Wait(op) = op {
+            let now = self.oracle.now();
+            return self.made.command(op, now, |of| self.fence(of), |target| self.id(target));
+        }
         self.worker_command(op).or_else(|| self.operator_command(op))
     }
 
@@ -270,7 +286,7 @@ impl Run<'_> {
     }
 }
 
-const POLICIES: [&str; 8] = [
+const POLICIES: [&str; 9] = [
     "{}",
     r#"{"retry_policy":{"max_retries":1,"backoff":{"type":"fixed","delay_ms":0}},"timeout_policy":{"max_reclaim_count":1}}"#,
     r#"{"retry_policy":{"max_retries":2,"backoff":{"type":"exponential","initial_delay_ms":100,"multiplier":3,"max_delay_ms":250,"jitter":true}}}"#,
@@ -279,6 +295,7 @@ const POLICIES: [&str; 8] = [
     r#"{"retention":{"success_ms":1000,"failed_ms":0,"cancelled_ms":2000,"expired_ms":500},"dedup_window_ms":1000}"#,
     r#"{"retry_policy":{"max_retries":5,"backoff":{"type":"fixed","delay_ms":50},"retryable_categories":["flaky"]}}"#,
     r#"{"timeout_policy":{"attempt_timeout_ms":500},"retry_policy":{"max_retries":0},"max_replay_count":0}"#,
+    r#"{"suspension_policy":{"default_timeout_ms":2000,"timeout_behavior":"auto_resume"},"max_signals_per_execution":3}"#,
 ];
 
 const CATEGORIES: [&str; 4] = ["boom", "flaky", "permanent", "timeout"];

@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 use ff_core::capability::Capabilities;
 use ff_core::error::Refusal;
 use ff_core::id::{Authority, ExecutionId, Kind, LaneId, LeaseFence, Namespace, WorkerId};
-use ff_core::id::{LeaseId, WorkerInstanceId};
+use ff_core::id::{LeaseId, WaitpointId, WorkerInstanceId};
 use ff_core::machine::Settings;
 use ff_core::operation::{
-    Cancel, ChangePriority, Claim, Command, Complete, Delay, DelayUntil, Delete, ExpireExecution,
-    Fail, Hold, LaneOrder, LaneShare, MarkLeaseExpired, PromoteDelayed, Release, Renew, Replay,
-    Revoke, SetTags, Submit, UpdateProgress,
+    Binding, Cancel, ChangePriority, Claim, Command, Complete, CreatePendingWaitpoint, Delay,
+    DelayUntil, Delete, ExpireExecution, Fail, Hold, LaneOrder, LaneShare, MarkLeaseExpired,
+    PromoteDelayed, Release, Renew, Replay, Revoke, SetTags, Submit, Suspend, UpdateProgress,
 };
 use ff_core::partition::PartitionConfig;
 use ff_core::state::CancelSource;
@@ -21,7 +21,9 @@ use uuid::Uuid;
 
 use crate::differential::{OPERATIONS, STATES, state_of};
 use crate::oracle::Oracle;
+use crate::signalling::{approval, close, issue};
 use crate::stages::BEGINNING;
+use crate::waits::{issued, key, resume, signal, wildcard};
 
 const LEASE_MS: u64 = 1_000;
 
@@ -33,6 +35,10 @@ struct Specimen {
 
 fn id() -> ExecutionId {
     ExecutionId::new(0, Uuid::from_u128(1))
+}
+
+fn waitpoint() -> WaitpointId {
+    WaitpointId::new(Uuid::from_u128(2))
 }
 
 fn lane() -> LaneId {
@@ -75,6 +81,7 @@ impl Specimen {
             "delayed" => self.must(delay(self.fence, far).into()),
             "reclaimable" => self.must(revoke().into()),
             "active, lease over" => self.oracle.advance(LEASE_MS as i64),
+            "suspended" => self.must(suspend(self.fence).into()),
             "success" => self.must(complete(self.fence).into()),
             "eligible, replay" => {
                 self.must(complete(self.fence).into());
@@ -172,6 +179,12 @@ fn delay(fence: LeaseFence, until: DelayUntil) -> Delay {
     Delay { execution_id: id(), authority: Authority::Fence(fence), until }
 }
 
+fn suspend(fence: LeaseFence) -> Suspend {
+    let waitpoint_id = waitpoint();
+    let bindings = vec![Binding::Fresh { waitpoint_id, key: key("go"), token_ttl_ms: None }];
+    Suspend::new(id(), fence, bindings, wildcard("go"))
+}
+
 /// Puts the fence of the newest task into an operation of a worker.
 fn with_fence(command: Command, fence: LeaseFence) -> Command {
     let authority = Authority::Fence(fence);
@@ -181,6 +194,8 @@ fn with_fence(command: Command, fence: LeaseFence) -> Command {
         Command::Delay(op) => Delay { authority, ..op }.into(),
         Command::Renew(op) => Renew { fence, ..op }.into(),
         Command::UpdateProgress(op) => UpdateProgress { fence, ..op }.into(),
+        Command::CreatePendingWaitpoint(op) => CreatePendingWaitpoint { fence, ..op }.into(),
+        Command::Suspend(op) => Suspend { fence, ..op }.into(),
         other => other,
     }
 }
@@ -212,6 +227,23 @@ fn command(name: &str) -> Command {
         "expire_execution" => ExpireExecution { execution_id }.into(),
         "promote_delayed" => PromoteDelayed { execution_id }.into(),
         "mark_lease_expired_if_due" => MarkLeaseExpired { execution_id }.into(),
+        "create_pending_waitpoint" => CreatePendingWaitpoint {
+            execution_id,
+            fence,
+            waitpoint_id: waitpoint(),
+            key: key("go"),
+            expires_at: None,
+            token_ttl_ms: None,
+        }
+        .into(),
+        "suspend_execution" => suspend(fence).into(),
+        "close_waitpoint" => close(execution_id, "go").into(),
+        "issue_waitpoint_token" => issue(execution_id, "go").into(),
+        "resume_execution" => resume(execution_id).into(),
+        "deliver_signal" => {
+            signal(execution_id, &issued(execution_id, waitpoint(), "go"), "go").into()
+        }
+        "deliver_approval_signal" => approval(execution_id, "go").into(),
         other => panic!("no specimen of {other}"),
     }
 }

@@ -8,11 +8,11 @@ use ff_core::cursor;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::{Envelope, EventKind};
 use ff_core::id::ExecutionId;
-use ff_core::machine::{Needs, Settings, Step, apply, claim};
+use ff_core::machine::{Needs, Settings, Step, apply, claim, list_signals, observe_signals};
 use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
 use ff_core::read::{
-    Answer, Attempts, Audited, Context, Dues, Events, Follow, Followed, From, ListAttempts,
-    ListEvents, Page, Query, Record, Search, SearchPosition, Topic, explain,
+    Answer, Attempts, Audited, Context, Dues, Events, Follow, Followed, From, Kids, ListAttempts,
+    ListEvents, ListedWaitpoint, Page, Query, Record, Search, SearchPosition, Topic, explain,
 };
 use ff_core::state::Execution;
 use ff_core::time::TimestampMs;
@@ -32,7 +32,7 @@ pub struct Oracle {
 
 impl Oracle {
     pub fn new(settings: Settings, now: TimestampMs) -> Self {
-        let state = State::new(settings.clone());
+        let state = State::new(settings.clone(), crate::stages::secret());
         Self { settings, inner: Mutex::new((state, now)), steps: watch::Sender::new(0) }
     }
 
@@ -220,6 +220,9 @@ impl Upkeep for Oracle {
             let mut inner = self.lock();
             let now = inner.1;
             let state = &mut inner.0;
+            if let Some(swept) = state.keyring.swept(now) {
+                state.keyring = swept.into();
+            }
             let records = state.dedups.len();
             state.dedups.retain(|_, record| record.expires_at > now);
             let events = state.events.len();
@@ -275,6 +278,18 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
         Query::ListEvents(q) => Answer::ListEvents(events(state, q)?),
         Query::Search(q) => Answer::Search(search(state, q, now)?),
         Query::Explain(q) => Answer::Explain(find(&q.execution_id).map(|e| explain(e, now))),
+        Query::ListSignals(q) => {
+            let execution = existing(state, q.execution_id)?;
+            Answer::ListSignals(at_hand(list_signals(state, execution, q))?)
+        }
+        Query::ObserveSignals(q) => {
+            let execution = existing(state, q.execution_id)?;
+            Answer::ObserveSignals(at_hand(observe_signals(state, execution, &q.fence))?)
+        }
+        Query::ListWaitpoints(q) => {
+            Answer::ListWaitpoints(ListedWaitpoint::all_of(existing(state, q.execution_id)?))
+        }
+        Query::ListKids(_) => Answer::ListKids(Kids::from(&*state.keyring)),
         Query::Due(_) => {
             let items = state.next_due().map(|at| (None, at)).into_iter().collect();
             Answer::Due(Dues { items, now })
@@ -284,6 +299,12 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
             violations: Vec::new(),
         }),
     })
+}
+
+/// The oracle lacks nothing.
+fn at_hand<T>(answer: Result<Result<T, Refusal>, Needs>) -> Result<T, EngineError> {
+    let lacking = |needs| EngineError::bug(format!("the oracle lacks {needs:?}"));
+    Ok(answer.map_err(lacking)??)
 }
 
 fn attempts(state: &State, query: &ListAttempts) -> Result<Attempts, EngineError> {

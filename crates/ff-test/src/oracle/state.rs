@@ -6,12 +6,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::event::Event;
-use ff_core::id::ExecutionId;
+use ff_core::id::{ExecutionId, Kid};
 use ff_core::machine::{
-    Candidates, Changes, DedupKey, DedupRecord, DueList, Facts, Known, Needs, QueueView, Settings,
+    Candidates, Changes, DedupKey, DedupRecord, DueList, Facts, Known, Needs, QueueView, RowKey,
+    Settings,
 };
 use ff_core::state::{Attempt, Execution};
 use ff_core::time::TimestampMs;
+use ff_core::token::{Keyring, Secret};
 
 #[derive(Debug, Clone)]
 pub struct State {
@@ -21,12 +23,14 @@ pub struct State {
     pub results: BTreeMap<(ExecutionId, u32), Content>,
     pub attempts: BTreeMap<(ExecutionId, u32), Attempt>,
     pub dedups: BTreeMap<DedupKey, DedupRecord>,
+    pub rows: BTreeMap<(ExecutionId, RowKey), Bytes>,
+    pub keyring: Arc<Keyring>,
     pub events: BTreeMap<u64, Event>,
     pub last_event: u64,
 }
 
 impl State {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings, secret: Secret) -> Self {
         Self {
             settings,
             executions: BTreeMap::new(),
@@ -34,6 +38,8 @@ impl State {
             results: BTreeMap::new(),
             attempts: BTreeMap::new(),
             dedups: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            keyring: Arc::new(Keyring::seeded(Kid::first(), secret)),
             events: BTreeMap::new(),
             last_event: 0,
         }
@@ -42,7 +48,7 @@ impl State {
     /// Performs the changes of a step whose events have their numbers.
     pub fn perform(&mut self, changes: &Changes) {
         for changed in &changes.executions {
-            if let Some(event) = &changed.event {
+            for event in &changed.events {
                 self.events.insert(event.number, event.clone());
             }
             match &changed.after {
@@ -60,6 +66,16 @@ impl State {
             if let Some(attempt) = &changed.archived {
                 self.attempts.insert((changed.id, attempt.index), attempt.clone());
             }
+            for row in &changed.rows {
+                let name = (changed.id, row.key.clone());
+                match &row.bytes {
+                    Some(bytes) => self.rows.insert(name, bytes.clone()),
+                    None => self.rows.remove(&name),
+                };
+            }
+        }
+        if let Some(keyring) = &changes.keyring {
+            self.keyring = Arc::clone(keyring);
         }
         if let Some((key, record)) = &changes.dedup {
             self.dedups.insert(key.clone(), record.clone());
@@ -71,6 +87,7 @@ impl State {
         self.payloads.remove(&id);
         self.results.retain(|(of, _), _| *of != id);
         self.attempts.retain(|(of, _), _| *of != id);
+        self.rows.retain(|(of, _), _| *of != id);
     }
 
     /// The earliest due time.
@@ -111,6 +128,14 @@ impl Facts for State {
 
     fn dedup(&self, key: &DedupKey) -> Known<DedupRecord> {
         Ok(self.dedups.get(key).cloned())
+    }
+
+    fn row(&self, id: ExecutionId, key: &RowKey) -> Known<Bytes> {
+        Ok(self.rows.get(&(id, key.clone())).cloned())
+    }
+
+    fn keyring(&self) -> Result<Arc<Keyring>, Needs> {
+        Ok(Arc::clone(&self.keyring))
     }
 
     fn candidates(&self, view: &QueueView, _at_least: usize) -> Result<Candidates, Needs> {

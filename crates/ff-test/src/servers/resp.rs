@@ -25,6 +25,16 @@ impl Reply {
             Self::Error(error) => error,
         }
     }
+
+    /// Every text of the reply as its bytes, lists inside lists included.
+    pub(super) fn into_pieces(self) -> Vec<Vec<u8>> {
+        match self {
+            Self::Text(bytes) => vec![bytes],
+            Self::Nothing => Vec::new(),
+            Self::List(items) => items.into_iter().flat_map(Self::into_pieces).collect(),
+            Self::Error(error) => vec![error.into_bytes()],
+        }
+    }
 }
 
 pub(super) struct Connection {

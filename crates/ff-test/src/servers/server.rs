@@ -154,6 +154,11 @@ impl Server {
         commands.iter().map(|words| connection.call_for_text(words)).collect()
     }
 
+    /// Sends one command of bytes; every text of the reply comes as its bytes.
+    pub fn pieces(&self, words: &[&[u8]]) -> Result<Vec<Vec<u8>>, String> {
+        Ok(self.connect()?.call(words)?.into_pieces())
+    }
+
     pub(super) fn connect(&self) -> Result<Connection, String> {
         Connection::open(self.port, self.password())
     }

@@ -1,0 +1,159 @@
+//! What a task is told of its suspension.
+
+use bytes::Bytes;
+
+use super::draft::Halt;
+use super::facts::{Facts, Needs};
+use super::rows::{Family, RowKey, find};
+use crate::error::Refusal;
+use crate::id::{ContentType, ExecutionId, LeaseFence, SignalId, SignalName};
+use crate::limits;
+use crate::operation::{Extras, ResumeSignal};
+use crate::read::{ListSignals, ListedSignal, Signals};
+use crate::state::{Execution, Signal, TimedOut};
+
+const TIMEOUT_SIGNAL: &str = "__timeout__";
+
+/// What goes along with the current attempt: nothing, unless it was resumed. Bodies of signals come
+/// along up to `most` bytes.
+pub fn extras(
+    facts: &impl Facts,
+    execution: &Execution,
+    most: usize,
+) -> Result<Result<Extras, Refusal>, Needs> {
+    settled(load(facts, execution, most))
+}
+
+/// The signals that resumed the attempt of a fence.
+pub fn observe_signals(
+    facts: &impl Facts,
+    execution: &Execution,
+    fence: &LeaseFence,
+) -> Result<Result<Vec<ResumeSignal>, Refusal>, Needs> {
+    let attempt = execution.attempt.as_ref().map(|attempt| attempt.id);
+    if attempt != Some(fence.attempt_id) {
+        return Ok(Ok(Vec::new()));
+    }
+    let extras = load(facts, execution, limits::CLAIM_REPLY_BYTES);
+    settled(extras.map(|extras| extras.resume_signals))
+}
+
+/// A page of all signals that an execution has accepted.
+pub fn list_signals(
+    facts: &impl Facts,
+    execution: &Execution,
+    query: &ListSignals,
+) -> Result<Result<Signals, Refusal>, Needs> {
+    settled(page(facts, execution, query))
+}
+
+fn page(facts: &impl Facts, execution: &Execution, query: &ListSignals) -> Result<Signals, Halt> {
+    let end = execution.waits.signals.min(query.from.saturating_add(query.limit));
+    let numbers: Vec<u32> = (query.from..end).collect();
+    let mut items = Vec::with_capacity(numbers.len());
+    for (signal, payload) in found(facts, execution.id, &numbers, limits::CLAIM_REPLY_BYTES)? {
+        items.push(ListedSignal {
+            number: signal.number,
+            waitpoint_id: signal.waitpoint_id,
+            waitpoint_key: signal.waitpoint_key.clone(),
+            effect: signal.effect,
+            signal: ResumeSignal::of(signal, payload),
+        });
+    }
+    Ok(Signals { items, next: (end < execution.waits.signals).then_some(end) })
+}
+
+fn settled<T>(result: Result<T, Halt>) -> Result<Result<T, Refusal>, Needs> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
+        Err(Halt::Needs(needs)) => Err(needs),
+        Err(Halt::Refused(refused)) => Ok(Err(refused.0)),
+    }
+}
+
+fn load(facts: &impl Facts, execution: &Execution, most: usize) -> Result<Extras, Halt> {
+    let mut extras = Extras::default();
+    let attempt = execution.attempt.as_ref().map(|attempt| attempt.index);
+    if attempt.is_some() && execution.waits.metadata_of == attempt {
+        extras.metadata = facts.row(execution.id, &RowKey::named(Family::Metadata, ""))?;
+    }
+    let resumed = execution.waits.resumed.as_ref();
+    let Some(resumed) = resumed.filter(|resumed| Some(resumed.attempt_index) == attempt) else {
+        return Ok(extras);
+    };
+    let signals = found(facts, execution.id, &resumed.signals, most)?.into_iter();
+    extras.resume_signals = signals.map(|(signal, body)| ResumeSignal::of(signal, body)).collect();
+    extras.resume_signals.extend(resumed.timed_out.and_then(timeout_signal));
+    Ok(extras)
+}
+
+/// Signals by their numbers, with as many bodies as one reply holds.
+fn found(
+    facts: &impl Facts,
+    id: ExecutionId,
+    numbers: &[u32],
+    most: usize,
+) -> Result<Vec<(Signal, Option<Bytes>)>, Halt> {
+    let keys: Vec<_> = numbers.iter().map(|n| RowKey::numbered(Family::Signal, *n)).collect();
+    facts.want_rows(id, &keys)?;
+    let mut found = Vec::with_capacity(keys.len());
+    for key in keys {
+        found.extend(find::<Signal>(facts, id, &key)?);
+    }
+    let mut left = most;
+    let fits = |signal: &&Signal| {
+        let bytes = signal.bytes as usize;
+        left = left.saturating_sub(bytes);
+        left > 0 && signal.body.is_none()
+    };
+    let beside: Vec<_> = found.iter().filter(fits).map(body_row).collect();
+    facts.want_rows(id, &beside)?;
+    let mut signals = Vec::with_capacity(found.len());
+    for signal in found {
+        let key = body_row(&signal);
+        let payload = match &signal.body {
+            Some(body) => Some(body.clone()),
+            None if beside.contains(&key) => facts.row(id, &key)?,
+            None => None,
+        };
+        signals.push((signal, payload));
+    }
+    Ok(signals)
+}
+
+fn body_row(signal: &Signal) -> RowKey {
+    RowKey::numbered(Family::SignalBody, signal.number)
+}
+
+/// The signal that time sends.
+fn timeout_signal(timed_out: TimedOut) -> Option<ResumeSignal> {
+    Some(ResumeSignal {
+        signal_id: SignalId::new(timed_out.suspension_id.uuid()),
+        name: SignalName::new(TIMEOUT_SIGNAL).ok()?,
+        category: "timeout".to_owned(),
+        source_type: "system".to_owned(),
+        source_identity: String::new(),
+        correlation_id: None,
+        accepted_at: timed_out.at,
+        content_type: ContentType::default(),
+        bytes: 0,
+        payload: Some(Bytes::new()),
+    })
+}
+
+impl ResumeSignal {
+    pub fn of(signal: Signal, payload: Option<Bytes>) -> Self {
+        Self {
+            signal_id: signal.id,
+            name: signal.name,
+            category: signal.category,
+            source_type: signal.source_type,
+            source_identity: signal.source_identity,
+            correlation_id: signal.correlation_id,
+            accepted_at: signal.accepted_at,
+            content_type: signal.content_type,
+            bytes: signal.bytes,
+            payload,
+        }
+    }
+}

@@ -137,6 +137,18 @@ mod tests {
     }
 
     #[test]
+    fn records_of_an_unreleased_form_are_refused() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(MIGRATIONS[0]).unwrap();
+        connection.pragma_update(None, "user_version", UNRELEASED).unwrap();
+        let insert = "INSERT INTO execution VALUES (x'00', 0, 'n', 'l', 'k', 's', x'01')";
+        connection.execute(insert, []).unwrap();
+        assert!(matches!(migrate(&mut connection), Err(OpenError::Unreleased)));
+        connection.execute("DELETE FROM execution", []).unwrap();
+        migrate(&mut connection).unwrap();
+    }
+
+    #[test]
     fn a_schema_from_the_future_is_refused() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 99).unwrap();

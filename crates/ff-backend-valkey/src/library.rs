@@ -7,7 +7,8 @@ use crate::log;
 use crate::options::LibraryClock;
 
 /// Raised whenever a function's arguments, replies or stored forms change. A library serves its own
-/// and the one before.
+/// and the one before. Before the first release forms change and it stays 1: builds that differ need
+/// servers of their own.
 pub(crate) const CALL_VERSION: u32 = 1;
 
 /// What is loaded into a server.

@@ -24,8 +24,8 @@ use ff_core::time::TimestampMs;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Raised whenever the form of the body changes.
-const VERSION: u8 = 1;
+/// Raised whenever the form of the record changes.
+const VERSION: u8 = 2;
 
 /// Payloads and results up to this size stand in the record: one key less, and one read less.
 const INLINE_BYTES: usize = 256;

@@ -60,6 +60,24 @@ async fn a_lifecycle_is_three_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn callers_at_once_share_calls() {
+    const CALLERS: u64 = 200;
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    server.command(&["CONFIG", "RESETSTAT"]).unwrap();
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        let store = Arc::clone(&store);
+        callers.spawn(async move { store.call(work(&store, 0)).await.unwrap() });
+    }
+    callers.join_all().await;
+    let sent = calls(&server, "fcall");
+    assert!(sent < CALLERS / 2, "{sent} calls for {CALLERS} submits at once");
+    // Nothing was lost on the way.
+    assert_eq!(store.claim(claim(1000), Duration::ZERO).await.unwrap().len() as u64, CALLERS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_submit_does_not_stampede_a_thousand_waiting_claims() {
     let server = Server::start(ServerOptions::default());
     let (waiting, submitting) = (open(&server.url()).await, open(&server.url()).await);

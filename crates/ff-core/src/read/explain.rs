@@ -255,10 +255,8 @@ fn suspended(execution: &Execution, suspension: &Suspension) -> Explanation {
     let mut unblock = Vec::new();
     for waitpoint in &waitpoints {
         let route = format!("waitpoints/{}/approve", waitpoint.id);
-        unblock.push(Action {
-            cli: format!("ff approve '{}'", execution.id),
-            ..act(execution, &format!("approve {:?}", waitpoint.key), "approve", "POST", &route)
-        });
+        let summary = format!("approve {:?}", waitpoint.key);
+        unblock.push(act(execution, &summary, "approve", "POST", &route));
     }
     unblock.push(act(execution, "resume it by hand", "resume", "POST", "resume"));
     unblock.push(cancel(execution));
@@ -273,6 +271,7 @@ fn suspended(execution: &Execution, suspension: &Suspension) -> Explanation {
         evidence: json!({
             "suspension_id": suspension.id.to_string(),
             "reason": suspension.reason.0,
+            "requester": suspension.requester,
             "suspended_since": suspension.since.0,
             "escalated": suspension.escalated,
             "waitpoints": waitpoints

@@ -134,7 +134,8 @@ pub async fn a_suspended_execution_says_what_it_waits_for(world: &World) {
     let id = task.execution_id;
     let both = Condition::AllOf(vec![named("a", "yes"), named("b", "yes")]);
     let reason = SuspensionReason("waiting_for_approval".to_owned());
-    let asked = Suspend { reason, ..suspend(&task, both) };
+    let requester = Some("ada".to_owned());
+    let asked = Suspend { reason, requester, ..suspend(&task, both) };
     let asked = within(5_000, TimeoutBehavior::Escalate, asked);
     let since = world.now().await;
     let waitpoints = world.suspend(asked.clone()).await;
@@ -147,6 +148,7 @@ pub async fn a_suspended_execution_says_what_it_waits_for(world: &World) {
     let evidence = &explanation.evidence;
     assert_eq!(evidence["suspension_id"], asked.suspension_id.to_string());
     assert_eq!(evidence["reason"], "waiting_for_approval");
+    assert_eq!(evidence["requester"], "ada");
     assert_eq!(evidence["suspended_since"], since.0);
     for (place, waitpoint) in waitpoints.iter().enumerate() {
         let told = &evidence["waitpoints"][place];

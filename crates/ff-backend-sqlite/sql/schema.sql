@@ -100,3 +100,38 @@ CREATE TABLE keyring (
     only_one INTEGER PRIMARY KEY CHECK (only_one = 1),
     record BLOB NOT NULL
 ) STRICT;
+
+-- Output of attempts. A place is a frame's id as one number: milliseconds, then 15 bits.
+CREATE TABLE frame (
+    id BLOB NOT NULL,
+    attempt INTEGER NOT NULL,
+    mode INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    content_type TEXT NOT NULL,
+    correlation TEXT,
+    body BLOB NOT NULL,
+    PRIMARY KEY (id, attempt, mode, place)
+) STRICT, WITHOUT ROWID;
+
+-- When all frames of one mode are gone.
+CREATE TABLE frame_expiry (
+    id BLOB NOT NULL,
+    attempt INTEGER NOT NULL,
+    mode INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (id, attempt, mode)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX frame_expiry_until ON frame_expiry (until);
+
+-- Lists over all executions of a namespace, such as waitpoints and suspended ones. What a list is of
+-- is not known here; entries follow from the records.
+CREATE TABLE listing (
+    namespace TEXT NOT NULL,
+    list INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    name BLOB NOT NULL,
+    id BLOB NOT NULL,
+    PRIMARY KEY (namespace, list, at, name, id)
+) STRICT, WITHOUT ROWID;

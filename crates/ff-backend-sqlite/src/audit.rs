@@ -5,19 +5,20 @@ use std::collections::{HashMap, HashSet};
 use ff_core::error::EngineError;
 use ff_core::id::ExecutionId;
 use ff_core::read::Audited;
-use ff_core::state::Execution;
-use ff_relational::decode_execution;
+use ff_core::state::{Execution, FrameId, FrameMode};
+use ff_core::time::TimestampMs;
+use ff_relational::{decode_attempt, decode_execution};
 use rusqlite::{Connection, Row};
 
 use crate::error::fault;
-use crate::load::id_at;
+use crate::load::{id_at, uuid_at};
 use crate::query::blob_at;
 use crate::statements;
 
 /// A queue entry: score, namespace, lane, class.
 type Entry = (i64, String, String, String);
 
-pub(crate) fn audit(connection: &Connection) -> Result<Audited, EngineError> {
+pub(crate) fn audit(connection: &Connection, now: TimestampMs) -> Result<Audited, EngineError> {
     let mut audited = Audited::default();
     let mut ready = by_id(connection, statements::all_ready, |row| {
         Ok((id_at(row, 0)?, (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
@@ -28,6 +29,10 @@ pub(crate) fn audit(connection: &Connection) -> Result<Audited, EngineError> {
     let attempts = by_id(connection, statements::attempt_counts, |row| {
         Ok((id_at(row, 0)?, (row.get::<_, u32>(1)?, row.get::<_, u32>(2)?)))
     })?;
+    let mut streams = Streams::read(connection)?;
+    let mut listings = by_id(connection, statements::all_listings, |row| {
+        Ok((id_at(row, 0)?, (row.get(1)?, row.get(2)?, row.get(3)?, uuid_at(row, 4)?)))
+    })?;
     let mut statement =
         connection.prepare(statements::all_executions).map_err(|error| fault(&error))?;
     let mut rows = statement.query([]).map_err(|error| fault(&error))?;
@@ -37,18 +42,63 @@ pub(crate) fn audit(connection: &Connection) -> Result<Audited, EngineError> {
         check_columns(&mut audited, &execution, row).map_err(|error| fault(&error))?;
         check_ready(&mut audited, &execution, &ready.remove(&execution.id).unwrap_or_default());
         check_timers(&mut audited, &execution, &timers.remove(&execution.id).unwrap_or_default());
+        audited.check_listings(&execution, listings.remove(&execution.id).unwrap_or_default());
+        audited.check_waits(&execution);
         let (earlier, highest) = match attempts.get(&execution.id).map(Vec::as_slice) {
             Some([(count, highest)]) => (*count, Some(*highest)),
             _ => (0, None),
         };
         audited.check_attempts(&execution, earlier, highest);
         audited.check_counts(&execution);
+        streams.check(&mut audited, &execution, now)?;
     }
-    for id in ready.keys().chain(timers.keys()) {
-        audited.report("I10", Some(*id), "a queue entry or timer without its execution");
+    for id in ready.keys().chain(timers.keys()).chain(listings.keys()) {
+        audited.report("I10", Some(*id), "a queue, timer or list entry without its execution");
     }
     check_orphans(connection, &mut audited)?;
     Ok(audited)
+}
+
+/// Frames that are stored, and the attempts that they are of.
+struct Streams {
+    frames: HashMap<ExecutionId, Vec<Stored>>,
+    earlier: HashMap<ExecutionId, Vec<Vec<u8>>>,
+}
+
+/// Attempt, mode, how many frames and the place of the newest.
+type Stored = (u32, u8, u64, i64);
+
+impl Streams {
+    fn read(connection: &Connection) -> Result<Self, EngineError> {
+        let frames = by_id(connection, statements::frame_counts, |row| {
+            let count: i64 = row.get(3)?;
+            Ok((id_at(row, 0)?, (row.get(1)?, row.get(2)?, count.unsigned_abs(), row.get(5)?)))
+        })?;
+        let earlier =
+            by_id(connection, statements::all_attempts, |row| Ok((id_at(row, 0)?, row.get(1)?)))?;
+        Ok(Self { frames, earlier })
+    }
+
+    fn check(
+        &mut self,
+        audited: &mut Audited,
+        execution: &Execution,
+        now: TimestampMs,
+    ) -> Result<(), EngineError> {
+        let stored = self.frames.remove(&execution.id).unwrap_or_default();
+        let earlier = self.earlier.remove(&execution.id).unwrap_or_default();
+        let mut attempts =
+            earlier.iter().map(|record| decode_attempt(record)).collect::<Result<Vec<_>, _>>()?;
+        attempts.extend(execution.attempt.clone());
+        for attempt in attempts {
+            let of_it = stored.iter().filter(|(index, ..)| *index == attempt.index);
+            let of_it = of_it.filter_map(|(_, mode, count, newest)| {
+                Some((FrameMode::from_code(*mode)?, *count, FrameId::from_packed(*newest)))
+            });
+            audited.check_stream(execution, &attempt, &of_it.collect::<Vec<_>>(), now);
+        }
+        Ok(())
+    }
 }
 
 fn by_id<T>(

@@ -1,22 +1,21 @@
-//! Following the log and the timers.
+//! Following the log, the timers and the output of attempts.
 
 use std::time::{Duration, Instant};
 
 use ff_core::cursor;
 use ff_core::error::EngineError;
 use ff_core::event::{Envelope, Event};
-use ff_core::read::{EventFilter, Follow, Followed, From};
+use ff_core::read::{EventFilter, Follow, Followed, From, StreamRange};
 use ff_core::time::TimestampMs;
 use ff_relational::decode_event;
 use rusqlite::{Connection, params};
 use tokio::sync::watch;
 
 use crate::error::fault;
-use crate::load;
 use crate::query::blob_at;
 use crate::readers::closed;
-use crate::statements;
 use crate::store::SqliteStore;
+use crate::{frames, load, statements};
 
 /// Events that one look reads before it delivers what matched.
 const LOOK_AHEAD: u32 = 1000;
@@ -139,5 +138,25 @@ async fn changed<T>(
         Ok(Ok(())) => Ok(true),
         Ok(Err(_)) => Err(closed()),
         Err(_) => Ok(false),
+    }
+}
+
+/// Output of an attempt: frames behind a place, or its end.
+pub(crate) async fn frames(
+    store: &SqliteStore,
+    range: StreamRange,
+    wait: Duration,
+) -> Result<Followed, EngineError> {
+    let deadline = Instant::now() + wait;
+    let mut watching = store.shared().tails.watch(range.execution_id);
+    loop {
+        let now = store.shared().clock.now();
+        let page = store.read(move |connection| frames::page(connection, &range, now)).await?;
+        if !page.frames.is_empty() || page.closed.is_some() {
+            return Ok(Followed::Frames(page));
+        }
+        if tokio::time::timeout_at(deadline.into(), watching.news()).await.is_err() {
+            return Ok(Followed::Frames(page));
+        }
     }
 }

@@ -10,6 +10,7 @@ use ff_core::state::Execution;
 use ff_core::time::TimestampMs;
 use ff_relational::decode_execution;
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use uuid::Uuid;
 
 use crate::error::fault;
 use crate::queues::Queues;
@@ -206,12 +207,16 @@ fn ready(
 /// An execution id in a column.
 pub(crate) fn id_at(row: &Row<'_>, column: usize) -> rusqlite::Result<ExecutionId> {
     let bytes = row.get_ref(column)?.as_blob()?;
-    ExecutionId::from_bytes(bytes).ok_or_else(|| {
-        let problem = format!("{} bytes are no execution id", bytes.len());
-        rusqlite::Error::FromSqlConversionFailure(
-            column,
-            rusqlite::types::Type::Blob,
-            problem.into(),
-        )
-    })
+    ExecutionId::from_bytes(bytes).ok_or_else(|| no_id(column, bytes))
+}
+
+/// A uuid in a column.
+pub(crate) fn uuid_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Uuid> {
+    let bytes = row.get_ref(column)?.as_blob()?;
+    Uuid::from_slice(bytes).map_err(|_| no_id(column, bytes))
+}
+
+fn no_id(column: usize, bytes: &[u8]) -> rusqlite::Error {
+    let problem = format!("{} bytes are no id", bytes.len());
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Blob, problem.into())
 }

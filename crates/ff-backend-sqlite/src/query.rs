@@ -10,17 +10,20 @@ use ff_core::id::{ContentType, ExecutionId};
 use ff_core::limits;
 use ff_core::machine::{Need, Needs, Overlay, Settings, list_signals, observe_signals};
 use ff_core::read::{
-    Answer, Attempts, Context, Dues, Events, Filter, Kids, ListAttempts, ListEvents,
-    ListedWaitpoint, Page, Query, ReadResult, Record, Search, SearchPosition, explain,
+    Answer, Attempts, Context, Dues, Events, Filter, Kids, Leaf, ListAttempts, ListEvents,
+    ListedWaitpoint, Page, Query, ReadResult, Record, Search, SearchPosition, Seen, Walk, explain,
 };
-use ff_core::state::Execution;
+use ff_core::state::{Execution, ListingPosition};
 use ff_core::time::TimestampMs;
 use ff_relational::{decode_attempt, decode_event, decode_execution};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::fault;
-use crate::load::{self, id_at};
-use crate::{audit, schema, statements, writer};
+use crate::load::{self, id_at, uuid_at};
+use crate::{audit, frames, schema, statements, writer};
+
+/// Rows that one page reads: one more than it looks at, to see whether there are more.
+const LOOK_AHEAD: u32 = limits::SEARCH_LOOK_AHEAD + 1;
 
 pub(crate) fn answer(
     connection: &Connection,
@@ -55,18 +58,23 @@ pub(crate) fn answer(
             Answer::ObserveSignals(with_rows(connection, settings, observed)?)
         }
         Query::ListWaitpoints(q) => {
-            Answer::ListWaitpoints(ListedWaitpoint::all_of(&existing(connection, q.execution_id)?))
+            let found = existing(connection, q.execution_id)?;
+            Answer::ListWaitpoints(ListedWaitpoint::all_of(&found, now))
         }
+        Query::ListPendingWaitpoints(q) => Answer::ListPendingWaitpoints(walk(connection, q, now)?),
+        Query::ListSuspended(q) => Answer::ListSuspended(walk(connection, q, now)?),
         Query::ListKids(_) => {
             let keyring = schema::keyring(connection)?;
             let keyring = keyring.ok_or_else(|| EngineError::corruption("there is no keyring"))?;
             Answer::ListKids(Kids::from(&keyring))
         }
+        Query::ReadStream(q) => Answer::ReadStream(frames::page(connection, &q.range(), now)?),
+        Query::ReadSummary(q) => Answer::ReadSummary(frames::summary(connection, q, now)?),
         Query::Due(_) => {
             let due = writer::next_due(connection).map_err(|error| fault(&error))?;
             Answer::Due(Dues { items: due.map(|at| (None, at)).into_iter().collect(), now })
         }
-        Query::Audit(_) => Answer::Audit(audit::audit(connection)?),
+        Query::Audit(_) => Answer::Audit(audit::audit(connection, now)?),
     })
 }
 
@@ -92,7 +100,7 @@ fn with_rows<T>(
     }
 }
 
-fn existing(connection: &Connection, id: ExecutionId) -> Result<Execution, EngineError> {
+pub(crate) fn existing(connection: &Connection, id: ExecutionId) -> Result<Execution, EngineError> {
     load::execution(connection, id)?.ok_or_else(|| {
         Refusal::at(Code::ExecutionNotFound, "execution_id", format!("no execution {id}")).into()
     })
@@ -183,43 +191,74 @@ fn event(connection: &Connection, number: u64) -> Result<Option<Event>, EngineEr
     found.transpose()
 }
 
-fn search(connection: &Connection, query: &Search, now: TimestampMs) -> Result<Page, EngineError> {
-    let begin = query.position()?;
-    let (created, id) = match begin {
+fn search(
+    connection: &Connection,
+    query: &Search,
+    now: TimestampMs,
+) -> Result<Page<Record>, EngineError> {
+    let (created, id) = match query.position()? {
         Some(position) => (position.created_at.0, position.execution_id.to_bytes().to_vec()),
         None => (i64::MAX, Vec::new()),
     };
     let mut statement =
         connection.prepare_cached(statements::search).map_err(|error| fault(&error))?;
-    let mut rows = statement
-        .query(params![created, id, limits::SEARCH_LOOK_AHEAD])
-        .map_err(|error| fault(&error))?;
-    let mut page = Page::default();
-    let mut looked = 0;
-    let mut last = None;
+    let mut rows =
+        statement.query(params![created, id, LOOK_AHEAD]).map_err(|error| fault(&error))?;
+    let mut leaf = Leaf::new(query.limit);
     while let Some(row) = rows.next().map_err(|error| fault(&error))? {
-        if page.items.len() == query.limit as usize {
-            page.next_cursor = last.map(|position| query.cursor_after(position));
-            return Ok(page);
+        let (position, core) = search_row(&query.filter, row).map_err(|error| fault(&error))?;
+        let execution = core.map(decode_execution).transpose()?;
+        let see = || execution.map_or(Seen::Passed, |execution| query.see(&execution, now));
+        if leaf.look(position, see).is_break() {
+            break;
         }
-        looked += 1;
-        last = Some(SearchPosition {
-            created_at: TimestampMs(row.get(0).map_err(|error| fault(&error))?),
-            execution_id: id_at(row, 1).map_err(|error| fault(&error))?,
-        });
-        if !may_match(&query.filter, row).map_err(|error| fault(&error))? {
-            continue;
+    }
+    Ok(leaf.finish(|last| query.cursor_after(last)))
+}
+
+/// Where a row stands, and its record if it may match.
+fn search_row<'a>(
+    filter: &Filter,
+    row: &'a Row<'_>,
+) -> rusqlite::Result<(SearchPosition, Option<&'a [u8]>)> {
+    let created_at = TimestampMs(row.get(0)?);
+    let position = SearchPosition { created_at, execution_id: id_at(row, 1)? };
+    let core = may_match(filter, row)?.then(|| blob_at(row, 6)).transpose()?;
+    Ok((position, core))
+}
+
+/// A page of a list.
+fn walk<W: Walk>(
+    connection: &Connection,
+    query: &W,
+    now: TimestampMs,
+) -> Result<Page<W::Item>, EngineError> {
+    let (at, name, id) = match query.behind()? {
+        Some(ListingPosition { at, name, execution_id }) => {
+            (at.0, name.as_bytes().to_vec(), execution_id.to_bytes().to_vec())
         }
-        let core = blob_at(row, 6).map_err(|error| fault(&error))?;
+        None => (i64::MIN, Vec::new(), Vec::new()),
+    };
+    let namespace = query.filter().namespace.as_str();
+    let mut statement =
+        connection.prepare_cached(statements::walk_listing).map_err(|error| fault(&error))?;
+    let mut rows = statement
+        .query(params![namespace, W::LIST.code(), at, name, id, LOOK_AHEAD])
+        .map_err(|error| fault(&error))?;
+    let mut leaf = Leaf::new(query.limit());
+    while let Some(row) = rows.next().map_err(|error| fault(&error))? {
+        let (position, core) = listing_row(row).map_err(|error| fault(&error))?;
         let execution = decode_execution(core)?;
-        if query.filter.matches(&execution) {
-            page.items.push(Record::of(&execution, now));
+        if leaf.look(position, || query.see(&position, &execution, now)).is_break() {
+            break;
         }
     }
-    if looked == limits::SEARCH_LOOK_AHEAD {
-        page.next_cursor = last.map(|position| query.cursor_after(position));
-    }
-    Ok(page)
+    Ok(leaf.finish(|last| query.cursor_after(last)))
+}
+
+fn listing_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<(ListingPosition, &'a [u8])> {
+    let (at, name, execution_id) = (TimestampMs(row.get(0)?), uuid_at(row, 1)?, id_at(row, 2)?);
+    Ok((ListingPosition { at, name, execution_id }, blob_at(row, 3)?))
 }
 
 /// A look at the plain columns that spares decoding most records that do not match.

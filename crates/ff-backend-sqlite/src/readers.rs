@@ -8,6 +8,7 @@ use ff_core::error::EngineError;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::error::fault;
 use crate::writer::Message;
 
 /// Where reads run.
@@ -51,7 +52,7 @@ impl Readers {
                     let _permit = permit;
                     let taken = free.lock().unwrap_or_else(PoisonError::into_inner).pop();
                     let connection = taken.ok_or_else(closed)?;
-                    let result = read(&connection);
+                    let result = of_one_moment(&connection, read);
                     free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
                     result
                 });
@@ -67,6 +68,15 @@ impl Readers {
             free.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
     }
+}
+
+/// Runs all statements of a read on the same state of the store: the writer goes on meanwhile.
+fn of_one_moment<T>(
+    connection: &Connection,
+    read: impl FnOnce(&Connection) -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
+    let snapshot = connection.unchecked_transaction().map_err(|error| fault(&error))?;
+    read(&snapshot)
 }
 
 fn open_reader(path: &Path) -> rusqlite::Result<Connection> {

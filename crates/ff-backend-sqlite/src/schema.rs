@@ -14,10 +14,12 @@ use crate::statements;
 const MIGRATIONS: &[&str] = &[
     include_str!("../sql/migrations/0001_initial.sql"),
     include_str!("../sql/migrations/0002_beside.sql"),
+    include_str!("../sql/migrations/0003_frames.sql"),
+    include_str!("../sql/migrations/0004_listing.sql"),
 ];
 
 /// Records of this version and before have a form that was never released.
-const UNRELEASED: u32 = 1;
+const UNRELEASED: u32 = 3;
 
 /// Brings the schema up to date, and refuses one from the future.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
@@ -26,7 +28,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
     if found > known {
         return Err(OpenError::TooNew { found, known });
     }
-    if found == UNRELEASED
+    if (1..=UNRELEASED).contains(&found)
         && connection.query_row(statements::any_execution, [], |row| row.get::<_, bool>(0))?
     {
         return Err(OpenError::Unreleased);
@@ -138,14 +140,18 @@ mod tests {
 
     #[test]
     fn records_of_an_unreleased_form_are_refused() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(MIGRATIONS[0]).unwrap();
-        connection.pragma_update(None, "user_version", UNRELEASED).unwrap();
-        let insert = "INSERT INTO execution VALUES (x'00', 0, 'n', 'l', 'k', 's', x'01')";
-        connection.execute(insert, []).unwrap();
-        assert!(matches!(migrate(&mut connection), Err(OpenError::Unreleased)));
-        connection.execute("DELETE FROM execution", []).unwrap();
-        migrate(&mut connection).unwrap();
+        for version in 1..=UNRELEASED {
+            let mut connection = Connection::open_in_memory().unwrap();
+            for migration in &MIGRATIONS[..version as usize] {
+                connection.execute_batch(migration).unwrap();
+            }
+            connection.pragma_update(None, "user_version", version).unwrap();
+            let insert = "INSERT INTO execution VALUES (x'00', 0, 'n', 'l', 'k', 's', x'01')";
+            connection.execute(insert, []).unwrap();
+            assert!(matches!(migrate(&mut connection), Err(OpenError::Unreleased)));
+            connection.execute("DELETE FROM execution", []).unwrap();
+            migrate(&mut connection).unwrap();
+        }
     }
 
     #[test]

@@ -10,7 +10,8 @@ use ff_core::backend::{Backend, Identity, Pending, Upkeep};
 use ff_core::error::EngineError;
 use ff_core::machine::Settings;
 use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
-use ff_core::read::{Answer, Followed, Query, Topic};
+use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
+use ff_core::tails::Tails;
 use ff_core::time::TimestampMs;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -63,6 +64,7 @@ impl SqliteStore {
             clock: SteadyClock::new(options.clock, latest),
             events: watch::Sender::new(last_event),
             timers: watch::Sender::new(writer::next_due(&connection)?),
+            tails: Tails::default(),
             counters: Counters::default(),
         });
         let readers = Readers::open(options.path.as_deref(), options.readers)?;
@@ -191,6 +193,10 @@ impl Backend for SqliteStore {
                     follow::events(self, follow, wait).await
                 }
                 Topic::Timers { known } => follow::timers(self, known, wait).await,
+                Topic::Frames(tail) => {
+                    tail.check(wait, &self.shared.settings.partitions)?;
+                    follow::frames(self, tail.range(), wait).await
+                }
             }
         })
     }
@@ -232,9 +238,14 @@ impl Upkeep for SqliteStore {
         Box::pin(async move { self.request(|answer| Message::Trim { trim, answer }).await? })
     }
 
+    fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>> {
+        Box::pin(async move { self.request(|answer| Message::Repair { answer }).await? })
+    }
+
     fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>> {
         Box::pin(async move {
             self.readers.close();
+            self.shared.tails.tell_all();
             let stopped = self.request(|answer| Message::Stop { answer });
             match tokio::time::timeout(grace, stopped).await {
                 // A writer that has stopped before is as good as one that stops now.

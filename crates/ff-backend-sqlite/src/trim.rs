@@ -2,7 +2,7 @@
 
 use ff_core::operation::{Trim, Trimmed};
 use ff_core::time::TimestampMs;
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::statements;
 
@@ -16,12 +16,39 @@ pub(crate) fn trim(
     let dedup_records =
         transaction.prepare_cached(statements::trim_dedup)?.execute(params![now.0, trim.most])?;
     let events = trim_events(&transaction, trim)?;
+    let (frames, more_frames) = trim_frames(&transaction, trim, now)?;
     transaction.commit()?;
     Ok(Trimmed {
         dedup_records: u32::try_from(dedup_records).unwrap_or(u32::MAX),
         events,
-        more: dedup_records >= trim.most as usize || events >= trim.most,
+        frames,
+        more: dedup_records >= trim.most as usize || events >= trim.most || more_frames,
     })
+}
+
+/// Frames that have outlived their time, of one attempt and mode: how many, and whether there may
+/// be more.
+fn trim_frames(
+    transaction: &Transaction<'_>,
+    trim: &Trim,
+    now: TimestampMs,
+) -> rusqlite::Result<(u32, bool)> {
+    let found = transaction
+        .prepare_cached(statements::expired_frames)?
+        .query_row(params![now.0], |row| {
+            Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, u32>(1)?, row.get::<_, u8>(2)?))
+        })
+        .optional()?;
+    let Some((id, attempt, mode)) = found else { return Ok((0, false)) };
+    let frames = transaction
+        .prepare_cached(statements::drop_frames)?
+        .execute(params![id, attempt, mode, trim.most])?;
+    if frames < trim.most as usize {
+        transaction
+            .prepare_cached(statements::delete_frame_expiry)?
+            .execute(params![id, attempt, mode])?;
+    }
+    Ok((u32::try_from(frames).unwrap_or(u32::MAX), true))
 }
 
 fn trim_events(transaction: &Transaction<'_>, trim: &Trim) -> rusqlite::Result<u32> {

@@ -1,8 +1,9 @@
 //! Writes what a batch changed: the net difference, each table in the order of its key.
 
 use ff_core::error::EngineError;
-use ff_core::machine::RowChange;
-use ff_core::state::Execution;
+use ff_core::id::ExecutionId;
+use ff_core::machine::{FrameChange, RowChange, ShelfChange};
+use ff_core::state::{Execution, Listing};
 use ff_relational::{
     ExecutionWrite, Writes, encode_attempt, encode_event, encode_execution, encode_keyring,
 };
@@ -21,8 +22,10 @@ pub(crate) fn write(
     for execution in &writes.executions {
         writer.execution(execution)?;
         writer.beside(execution)?;
-        writer.ready(queues, execution)?;
-        writer.timer(execution)?;
+        for change in &execution.frames {
+            writer.frames(execution.id, change)?;
+        }
+        writer.lists(queues, execution)?;
     }
     for (key, record) in &writes.dedups {
         writer.run(
@@ -46,12 +49,12 @@ pub(crate) fn write(
     Ok(())
 }
 
-struct Rows<'a> {
-    connection: &'a Connection,
+pub(crate) struct Rows<'a> {
+    pub(crate) connection: &'a Connection,
 }
 
 impl Rows<'_> {
-    fn run(&self, statement: &str, values: impl Params) -> Result<usize, EngineError> {
+    pub(crate) fn run(&self, statement: &str, values: impl Params) -> Result<usize, EngineError> {
         self.connection
             .prepare_cached(statement)
             .and_then(|mut statement| statement.execute(values))
@@ -99,6 +102,8 @@ impl Rows<'_> {
             self.run(statements::delete_results, params![id])?;
             self.run(statements::delete_attempts, params![id])?;
             self.run(statements::clear_beside, params![id])?;
+            self.run(statements::clear_frames, params![id])?;
+            self.run(statements::clear_frame_expiries, params![id])?;
         }
         // An absent payload reads as an empty one.
         if let Some(payload) = write.payload.as_ref().filter(|payload| !payload.is_empty()) {
@@ -127,6 +132,47 @@ impl Rows<'_> {
         Ok(())
     }
 
+    /// Output of an attempt: old frames go before new ones come.
+    fn frames(&self, id: ExecutionId, change: &FrameChange) -> Result<(), EngineError> {
+        let (id, attempt) = (id.to_bytes(), change.attempt_index);
+        for ShelfChange { mode, drops, until, .. } in &change.shelves {
+            let mode = mode.code();
+            if *drops > 0 {
+                self.run(statements::drop_frames, params![id, attempt, mode, drops])?;
+            }
+            if let Some(until) = until {
+                self.run(statements::put_frame_expiry, params![id, attempt, mode, until.0])?;
+            }
+        }
+        for frame in &change.frames {
+            self.run(
+                statements::insert_frame,
+                params![
+                    id,
+                    attempt,
+                    frame.mode.code(),
+                    frame.id.packed(),
+                    frame.frame_type,
+                    frame.content.content_type.as_str(),
+                    frame.correlation_id,
+                    &frame.content.bytes[..]
+                ],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The rows that list an execution.
+    pub(crate) fn lists(
+        &self,
+        queues: &mut Queues,
+        write: &ExecutionWrite,
+    ) -> Result<(), EngineError> {
+        self.ready(queues, write)?;
+        self.timer(write)?;
+        self.listings(write)
+    }
+
     fn ready(&self, queues: &mut Queues, write: &ExecutionWrite) -> Result<(), EngineError> {
         let id = write.id.to_bytes();
         let change = write.queue_change();
@@ -137,6 +183,18 @@ impl Rows<'_> {
         if let Some(place) = change.into {
             let queue = queues.place(self.connection, &place)?;
             self.run(statements::insert_ready, params![queue, place.score, id])?;
+        }
+        Ok(())
+    }
+
+    fn listings(&self, write: &ExecutionWrite) -> Result<(), EngineError> {
+        let change = write.listing_change();
+        let out = change.out.iter().map(|listing| (statements::delete_listing, listing));
+        let into = change.into.iter().map(|listing| (statements::insert_listing, listing));
+        for (statement, Listing { namespace, list, at, name }) in out.chain(into) {
+            let id = write.id.to_bytes();
+            let values = params![namespace.as_str(), list.code(), at.0, name.as_bytes(), id];
+            self.run(statement, values)?;
         }
         Ok(())
     }

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use ff_core::error::EngineError;
 use ff_core::machine::Settings;
 use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
+use ff_core::read::Repaired;
+use ff_core::tails::Tails;
 use ff_core::time::TimestampMs;
 use ff_core::token::Keyring;
 use ff_relational::{Answer, Batch, Job, Outcome, Waiter, Waiting, Writes, encode_keyring};
@@ -22,7 +24,7 @@ use crate::error::{commit_fault, fault};
 use crate::queues::Queues;
 use crate::records::Records;
 use crate::stats::Counters;
-use crate::{load, statements, trim, write};
+use crate::{load, repair, statements, trim, write};
 
 /// Commands of one transaction, unless a single caller brings more at once.
 const BATCH_COMMANDS: usize = 256;
@@ -48,6 +50,9 @@ pub(crate) enum Message {
         trim: Trim,
         answer: oneshot::Sender<Result<Trimmed, EngineError>>,
     },
+    Repair {
+        answer: oneshot::Sender<Result<Repaired, EngineError>>,
+    },
     /// A read that must run on this connection: a store in memory has no other.
     Read(Box<dyn FnOnce(&Connection) + Send>),
     Stop {
@@ -63,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) events: watch::Sender<u64>,
     /// The earliest timer.
     pub(crate) timers: watch::Sender<Option<TimestampMs>>,
+    /// Who waits for output.
+    pub(crate) tails: Tails,
     pub(crate) counters: Counters,
 }
 
@@ -293,6 +300,9 @@ impl Writer {
                 Err(error) => tracing::warn!(%error, "the next timer could not be read"),
             }
         }
+        if !self.shared.tails.is_empty() {
+            writes.output().for_each(|id| self.shared.tails.tell(id));
+        }
         self.wake_claims(writes);
     }
 
@@ -338,6 +348,9 @@ impl Writer {
                 self.shared.counters.add_batch(1);
                 let _ = answer.send(self.trim(&trim));
             }
+            Message::Repair { answer } => {
+                let _ = answer.send(self.repair());
+            }
             Message::Read(read) => read(&self.connection),
             Message::Stop { answer } => return Some(answer),
             Message::Apply { .. } | Message::Claim { .. } => {}
@@ -355,6 +368,19 @@ impl Writer {
             self.keyring = Arc::new(swept);
         }
         Ok(trimmed)
+    }
+
+    fn repair(&mut self) -> Result<Repaired, EngineError> {
+        let now = self.shared.clock.now();
+        let repaired = repair::repair(&mut self.connection, &mut self.queues, now);
+        match &repaired {
+            Ok(_) => self.queues.committed(),
+            Err(_) => self.queues.rolled_back(),
+        }
+        if let Ok(due) = next_due(&self.connection) {
+            self.shared.timers.send_replace(due);
+        }
+        repaired
     }
 
     /// Ends all waits and leaves a file that needs no recovery.

@@ -4,10 +4,11 @@
 -- Keys: one of the partition, for routing. In a cluster there is one queue, and the keys are those
 -- that are written, apart from records and timers, which are read before anything is written.
 -- Arguments: call version; prefix; ttl; who (bytes that end the noted claim); middle and end of the
--- events (outcome, namespace, lane and instance); most bytes of payload; whether the claim has
--- tasks already (1), else the first is taken whatever its size; how much younger than the bound an
--- entry may be; number of queues. Each queue: partition; name; bound as score and 16 bytes
--- (an entry behind it is left); lease ids, 16 bytes each, as many as may be taken.
+-- events (outcome, namespace, lane and instance); most bytes of payloads and of what tasks carry
+-- besides; whether the claim has tasks already (1), else the first is taken whatever its size; how
+-- much younger than the bound an entry may be; number of queues. Each queue: partition; name; bound
+-- as score and 16 bytes (an entry behind it is left); lease ids, 16 bytes each, as many as may be
+-- taken.
 -- Reply: the store's time; then for each queue a list: 1 when it stopped because of the bytes,
 -- score and id of what stands first now (empty: nothing) and 1 when that is past its deadline;
 -- then for each entry met, in order, its id, and its record and payload (empty when it stands in
@@ -38,16 +39,16 @@ local function within(score, raw, bound_score, bound_raw, slack)
 end
 
 -- What a claim finds of one record: nil when its deadline has passed; else what its timer becomes
--- (nil: it stays), and whether the payload stands beside it.
+-- (nil: it stays), whether the payload stands beside it, and the bytes that it carries besides.
 local function look_at(record, now)
   local flags = string.byte(record, FLAGS_AT)
   if flags == 0 then
-    return true
+    return true, nil, false, 0
   end
-  if not has_flag(flags, TIMED) then
-    return true, nil, true
+  if not has_flag(flags, LIMITED) then
+    return true, nil, true, 0
   end
-  local deadline, left, closing = struct.unpack(TIMES, record, HEAD_BYTES + 1)
+  local deadline, left, closing, extras = struct.unpack(LIMITS, record, HEAD_BYTES + 1)
   if deadline > 0 and deadline <= now then
     return nil
   end
@@ -55,21 +56,21 @@ local function look_at(record, now)
   if left > 0 then -- one more than is left; 0 for no limit
     timer = math.min(deadline > 0 and deadline or math.huge, closing > 0 and closing or math.huge, now + left - 1)
   end
-  return true, timer, has_flag(flags, PAYLOAD_BESIDE)
+  return true, timer, has_flag(flags, PAYLOAD_BESIDE), extras
 end
 
 -- The record with the claim noted, but for its event's number in front, and the event.
 local function noted(record, raw, lease_id, now, terms)
   local last, revision, seq, epoch, attempt, kind, flags = struct.unpack(HEAD, record)
-  local body_at, timed = HEAD_BYTES + 1, ''
-  if has_flag(flags, TIMED) then
-    timed = string.sub(record, body_at, body_at + TIMED_BYTES - 1)
-    body_at = body_at + TIMED_BYTES
+  local body_at, limits = HEAD_BYTES + 1, ''
+  if has_flag(flags, LIMITED) then
+    limits = string.sub(record, body_at, body_at + LIMITS_BYTES - 1)
+    body_at = body_at + LIMITS_BYTES
   end
   local event = CLAIMED .. raw .. struct.pack('>I6I4I6I4I4', now, seq + 1, last, attempt, epoch + 1)
     .. terms.event_tail .. string.char(kind)
   record = struct.pack(HEAD_BEHIND_NUMBER, revision + 1, seq + 1, epoch + 1, attempt, kind, flags,
-    22 + #terms.who) .. timed .. lease_id .. struct.pack('>I6', now) .. terms.who .. string.sub(record, body_at)
+    22 + #terms.who) .. limits .. lease_id .. struct.pack('>I6', now) .. terms.who .. string.sub(record, body_at)
   return record, event
 end
 
@@ -87,18 +88,19 @@ local function choose(prefix, partition, rows, bound_score, bound_raw, wanted, n
       append(reply, raw, 'missing')
       append(taken.gone, raw)
     else
-      local claimable, timer, beside = look_at(record, now)
+      local claimable, timer, beside, extras = look_at(record, now)
       if not claimable then
         append(reply, raw, 'expired')
         taken.left = taken.left or row
       else
         local payload = beside and redis.call('GET', string.sub(core, 1, -5) .. 'payload') or ''
-        if terms.bytes_left < #payload and terms.any then
+        local bytes = (beside and #payload or INLINE_BYTES) + extras
+        if terms.bytes_left < bytes and terms.any then
           terms.full = true
           break
         end
         terms.any = true
-        terms.bytes_left = terms.bytes_left - #payload
+        terms.bytes_left = terms.bytes_left - bytes
         taken.count = taken.count + 1
         append(taken.found, core, record)
         append(taken.claimed, raw)

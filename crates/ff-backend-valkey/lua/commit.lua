@@ -17,6 +17,9 @@
 local ITEM_ARGUMENTS = 12
 local CHANGED, TIME_OFF = -1, -2
 
+-- Notes of grown output that are kept for listeners.
+local TOLD_KEPT = 256
+
 -- Why the item at `at` may not be written; nil when all that it read is still so.
 local function hindrance(args, at, now, behind, ahead)
   local given, not_after, key = tonumber(args[at + 5]), args[at + 4], args[at + 6]
@@ -56,6 +59,18 @@ local function change(batch, raw, letter, key, a, b)
     else
       redis.call('ZREM', key, raw)
     end
+  elseif letter == 'L' then -- enters a list: instant, member
+    if batch then
+      append(under(batch.entered, key), a, b)
+    else
+      redis.call('ZADD', key, a, b)
+    end
+  elseif letter == 'O' then -- leaves a list: member
+    if batch then
+      append(under(batch.left, key), a)
+    else
+      redis.call('ZREM', key, a)
+    end
   elseif letter == 'V' then -- leaves a queue: list of queues that have entries, queue
     if batch then
       append(under(batch.left, key), raw)
@@ -89,6 +104,14 @@ local function change(batch, raw, letter, key, a, b)
     redis.call('HSETNX', key, a, b)
   elseif letter == 'R' then -- the end of a list
     redis.call('RPUSH', key, a)
+  elseif letter == 'F' then -- a frame: id, body
+    redis.call('XADD', key, a, 'f', b)
+  elseif letter == 'K' then -- only the newest frames stay: how many
+    redis.call('XTRIM', key, 'MAXLEN', a)
+  elseif letter == 'U' then -- all of it goes: when
+    expire_at(key, a)
+  elseif letter == 'T' then -- output has grown: whoever tails it is told
+    redis.call('XADD', key, 'MAXLEN', '~', TOLD_KEPT, '0-*', 'x', raw)
   elseif letter == 'D' then -- an idempotency key: record that begins with its last instant
     redis.call('SET', key, a)
     expire_at(key, struct.unpack('>I6', a))
@@ -114,11 +137,23 @@ local function write_batch(batch)
   end
 end
 
+-- Removes the output of an execution's attempts. Comes first of all that a removal does: while a slot
+-- moves, it may fail for a key that is not named.
+local function forget_frames(execution)
+  local streams = execution .. 'streams'
+  for _, attempt in ipairs(redis.call('LRANGE', streams, 0, -1)) do
+    local frames = execution .. 'frames:' .. attempt .. ':'
+    redis.call('UNLINK', frames .. '0', frames .. '1', frames .. '2')
+  end
+  redis.call('DEL', streams)
+end
+
 -- Writes one item.
 local function perform(args, at, number, batch)
   local core, raw, record, event = args[at + 1], args[at + 2], args[at + 8], args[at + 9]
   if record == '' then
     local execution = string.sub(core, 1, -5)
+    forget_frames(execution)
     redis.call('DEL', core, execution .. 'payload', execution .. 'results', execution .. 'attempts',
       execution .. 'beside')
   elseif event ~= '' then

@@ -20,11 +20,11 @@ local function is_expired(prefix, partition, raw, now)
     return false
   end
   local core = execution_key(prefix, partition, uuid_text(raw)) .. ':core'
-  local head = redis.call('GETRANGE', core, 0, HEAD_BYTES + TIMED_BYTES - 1)
-  if #head < HEAD_BYTES + TIMED_BYTES or not has_flag(string.byte(head, FLAGS_AT), TIMED) then
+  local head = redis.call('GETRANGE', core, 0, HEAD_BYTES + LIMITS_BYTES - 1)
+  if #head < HEAD_BYTES + LIMITS_BYTES or not has_flag(string.byte(head, FLAGS_AT), LIMITED) then
     return false
   end
-  local deadline = struct.unpack(TIMES, head, HEAD_BYTES + 1)
+  local deadline = struct.unpack(LIMITS, head, HEAD_BYTES + 1)
   return deadline > 0 and deadline <= now
 end
 

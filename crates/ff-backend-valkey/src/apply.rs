@@ -317,11 +317,25 @@ impl Job {
         }
     }
 
-    /// The end of the lease that a holder's command rests on: the store looks at its clock too.
+    /// The end of the lease or grant that a command rests on: the store looks at its clock too.
     fn until(&self, now: TimestampMs) -> Option<TimestampMs> {
-        let by_holder = match &self.command {
+        let phase = &self.known.entry(self.command.execution_id()?)?.execution.phase;
+        if self.is_by_holder() {
+            let lease = phase.lease()?;
+            (!lease.is_over(now)).then_some(lease.expires_at)
+        } else if self.uses_grant() {
+            let grant = phase.grant()?;
+            (!grant.is_over(now)).then_some(grant.expires_at)
+        } else {
+            None
+        }
+    }
+
+    fn is_by_holder(&self) -> bool {
+        match &self.command {
             Command::Renew(_)
             | Command::UpdateProgress(_)
+            | Command::AppendFrames(_)
             | Command::Complete(_)
             | Command::Fail(_)
             | Command::CreatePendingWaitpoint(_)
@@ -329,10 +343,16 @@ impl Job {
             | Command::Delay(_) => true,
             Command::Cancel(cancel) => cancel.fence.is_some(),
             _ => false,
-        };
-        let id = self.command.execution_id().filter(|_| by_holder)?;
-        let lease = self.known.entry(id)?.execution.phase.lease()?;
-        (!lease.is_over(now)).then_some(lease.expires_at)
+        }
+    }
+
+    fn uses_grant(&self) -> bool {
+        matches!(
+            self.command,
+            Command::ClaimExecution(_)
+                | Command::ClaimResumedExecution(_)
+                | Command::ReclaimExecution(_)
+        )
     }
 
     /// Whether it ends work or removes it, and must therefore go on when memory is short.
@@ -342,9 +362,13 @@ impl Job {
             Command::Submit(_)
                 | Command::Replay(_)
                 | Command::SetTags(_)
+                | Command::AppendFrames(_)
                 | Command::CreatePendingWaitpoint(_)
                 | Command::DeliverSignal(_)
-        )
+                | Command::IssueClaimGrant(_)
+                | Command::IssueReclaimGrant(_)
+                | Command::IssueGrantAndClaim(_)
+        ) && !self.uses_grant()
     }
 
     fn settle(

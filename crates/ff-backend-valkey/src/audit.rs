@@ -4,34 +4,58 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use ff_core::error::EngineError;
 use ff_core::id::ExecutionId;
 use ff_core::read::Audited;
+use ff_core::state::FrameMode;
 use redis::Value;
 use uuid::Uuid;
 
 use crate::commit::{ITEMS_MOST, OLD};
 use crate::keys::queue_name;
+use crate::listing::{LISTS, name_of, parse_member, parse_name};
 use crate::measure::scan;
 use crate::record::Entry;
 use crate::store::Shared;
-use crate::{read, reply};
+use crate::{frames, read, reply};
 
-pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Audited, EngineError> {
-    let mut audited = Audited::default();
+/// What an audit found, and what a repair needs to know.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) audited: Audited,
+    /// Executions that are listed wrongly, or of which something is left, and where they are listed.
+    pub(crate) mislisted: BTreeMap<ExecutionId, Places>,
+}
+
+/// What names an execution.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Places {
+    pub(crate) queues: Vec<String>,
+    /// Lists, and the name of the entry.
+    pub(crate) lists: Vec<(String, Uuid)>,
+}
+
+pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Findings, EngineError> {
+    let mut findings = Findings::default();
+    let Findings { audited, mislisted } = &mut findings;
     let executions = executions(shared).await?;
     let mut indexes = Indexes::default();
     for partition in 0..shared.settings.partitions.flow {
         indexes.read_timers(shared, partition).await?;
         indexes.read_created(shared, partition).await?;
     }
-    indexes.read_queues(shared, &mut audited).await?;
+    indexes.read_queues(shared, audited).await?;
+    indexes.read_lists(shared, audited).await?;
+    let unready = indexes.unready.iter().map(|id| (*id, indexes.places_of(*id)));
+    let unready: Vec<_> = unready.collect();
     let mut by_partition: BTreeMap<u16, Vec<ExecutionId>> = BTreeMap::new();
     for (id, parts) in &executions {
         if parts.contains("core") {
             by_partition.entry(id.partition()).or_default().push(*id);
         } else {
             audited.report("I33", Some(*id), format!("left behind: {parts:?}"));
+            mislisted.insert(*id, indexes.places_of(*id));
         }
     }
     for (partition, ids) in by_partition {
@@ -39,16 +63,24 @@ pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Audited, EngineError> 
             let entries = read::executions(shared, partition, part).await?.1;
             for entry in entries.into_iter().flatten() {
                 audited.checked += 1;
-                let parts = &executions[&entry.execution.id];
-                check(shared, &mut audited, &entry, parts, &mut indexes).await?;
+                let id = entry.execution.id;
+                let places = indexes.places_of(id);
+                let before = audited.violations.len();
+                check(shared, audited, &entry, &executions[&id], &mut indexes).await?;
+                if audited.violations.len() > before {
+                    mislisted.insert(id, places);
+                }
             }
         }
     }
-    let listed = indexes.queues.keys().chain(indexes.leases.keys()).chain(indexes.timers.keys());
+    mislisted.extend(unready);
+    let timed = indexes.leases.keys().chain(indexes.timers.keys());
+    let listed = indexes.queues.keys().chain(timed).chain(indexes.lists.keys());
     for id in listed.collect::<BTreeSet<_>>() {
         audited.report("I10", Some(*id), "an index names what does not exist");
+        mislisted.insert(*id, indexes.places_of(*id));
     }
-    Ok(audited)
+    Ok(findings)
 }
 
 /// What indexes say of each execution; an entry is removed when its record has been looked at.
@@ -58,9 +90,22 @@ struct Indexes {
     leases: HashMap<ExecutionId, i64>,
     timers: HashMap<ExecutionId, i64>,
     created: HashMap<ExecutionId, Vec<i64>>,
+    /// The best entry of each queue that is not known to have one.
+    unready: Vec<ExecutionId>,
+    /// Code of the list, namespace, instant and name.
+    lists: HashMap<ExecutionId, Vec<(u8, String, i64, Uuid)>>,
 }
 
 impl Indexes {
+    fn places_of(&self, id: ExecutionId) -> Places {
+        let queues = self.queues.get(&id).into_iter().flatten();
+        let lists = self.lists.get(&id).into_iter().flatten();
+        Places {
+            queues: queues.map(|(name, _)| name.clone()).collect(),
+            lists: lists.map(|(code, ns, _, name)| (name_of(*code, ns), *name)).collect(),
+        }
+    }
+
     async fn read_timers(&mut self, shared: &Shared, partition: u16) -> Result<(), EngineError> {
         for (id, at) in members(shared, partition, "leases").await? {
             self.leases.insert(id, at);
@@ -86,6 +131,28 @@ impl Indexes {
                 let at = crate::record::uint(&entry[..6]).cast_signed();
                 let uuid = Value::BulkString(entry[6..].to_vec());
                 self.created.entry(reply::execution_id(partition, uuid)?).or_default().push(at);
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_lists(
+        &mut self,
+        shared: &Arc<Shared>,
+        audited: &mut Audited,
+    ) -> Result<(), EngineError> {
+        let family = format!("{}:idx:", shared.keys.prefix);
+        for key in scan(shared, &format!("{family}{{fp:*}}:{LISTS}*")).await? {
+            let Some((partition, name)) = parse_key(&key, &family) else { continue };
+            let Some((code, namespace)) = parse_name(name) else { continue };
+            for (member, at) in raw_members(shared, partition, name).await? {
+                match parse_member(partition, &member) {
+                    Some((name, id)) => {
+                        let entry = (code, namespace.to_owned(), at, name);
+                        self.lists.entry(id).or_default().push(entry);
+                    }
+                    None => audited.report("I10", None, format!("{key} holds {member:?}")),
+                }
             }
         }
         Ok(())
@@ -117,6 +184,8 @@ impl Indexes {
             if best.is_some_and(|best| head.is_none_or(|head| head > best)) {
                 let detail = format!("{name} of {partition}: ready says {head:?}, it has {best:?}");
                 audited.report("I10", None, detail);
+                self.unready
+                    .extend(entries.iter().min_by_key(|entry| entry.1).map(|entry| entry.0));
             }
             for (id, score) in entries {
                 self.queues.entry(id).or_default().push((name.to_owned(), score));
@@ -149,6 +218,8 @@ async fn check(
     if !created.is_some_and(|times| times.contains(&execution.about.created_at.0)) {
         audited.report("I9", Some(id), "not in the list of submits");
     }
+    audited.check_listings(execution, indexes.lists.remove(&id).unwrap_or_default());
+    audited.check_waits(execution);
     if parts.contains("payload") != entry.payload.is_none() {
         audited.report("I33", Some(id), "its payload stands in the wrong place");
     }
@@ -161,22 +232,63 @@ async fn check(
     let earlier = u32::try_from(listed).unwrap_or(u32::MAX) + u32::from(entry.unlisted.is_some());
     audited.check_attempts(execution, earlier, earlier.checked_sub(1));
     audited.check_counts(execution);
+    check_streams(shared, audited, entry, parts).await
+}
+
+/// Output of all attempts, as the record and the list of attempts know it.
+async fn check_streams(
+    shared: &Shared,
+    audited: &mut Audited,
+    entry: &Entry,
+    parts: &BTreeSet<String>,
+) -> Result<(), EngineError> {
+    let execution = &entry.execution;
+    let id = execution.id;
+    let now = read::read_keys(shared, id.partition(), &[]).await?.0;
+    let mut attempts: Vec<_> = entry.unlisted.iter().chain(&execution.attempt).cloned().collect();
+    if parts.contains("attempts") {
+        let mut all = redis::cmd("LRANGE");
+        all.arg(shared.keys.attempts(id)).arg(0).arg(-1);
+        for listed in reply::array(shared.send(id.partition(), &all).await?)? {
+            attempts.push(crate::query::decode("attempt", &reply::some_bytes(listed)?)?);
+        }
+    }
+    for attempt in attempts {
+        let mut found = Vec::new();
+        for mode in FrameMode::ALL {
+            if parts.contains(&format!("frames:{}:{}", attempt.index, mode.code())) {
+                found.extend(frames::stored(shared, id, attempt.index, mode).await?);
+            }
+        }
+        audited.check_stream(execution, &attempt, &found, now);
+    }
     Ok(())
 }
 
-/// Members of an index of a partition with their scores.
+/// Executions in an index of a partition with their scores.
 async fn members(
     shared: &Shared,
     partition: u16,
     index: &str,
 ) -> Result<Vec<(ExecutionId, i64)>, EngineError> {
+    let members = raw_members(shared, partition, index).await?.into_iter();
+    let id = |member: Bytes| reply::execution_id(partition, Value::BulkString(member.to_vec()));
+    members.map(|(member, score)| Ok((id(member)?, score))).collect()
+}
+
+/// Members of an index of a partition with their scores.
+async fn raw_members(
+    shared: &Shared,
+    partition: u16,
+    index: &str,
+) -> Result<Vec<(Bytes, i64)>, EngineError> {
     let mut range = redis::cmd("ZRANGE");
     range.arg(shared.keys.index(partition, index)).arg(0).arg(-1).arg("WITHSCORES");
     let mut items = reply::pairs(shared.send(partition, &range).await?)?.into_iter();
     let mut members = Vec::new();
     while let Some(member) = items.next() {
         let score = reply::number(&reply::next(&mut items)?)?;
-        members.push((reply::execution_id(partition, member)?, score));
+        members.push((reply::some_bytes(member)?, score));
     }
     Ok(members)
 }

@@ -22,7 +22,8 @@ use crate::{due, log, query, reply};
 /// How often a claim looks again after others took what it had seen.
 const ROUNDS_MOST: usize = 100;
 
-/// Claims this large may carry more than one reply holds, so their calls go one after the other.
+/// In a claim of more tasks, payloads alone may be more than one reply holds, so its calls go one
+/// after the other.
 const PARALLEL_TASKS: u32 = (limits::CLAIM_REPLY_BYTES / limits::PAYLOAD_BYTES) as u32;
 
 /// Up to `max` tasks, best first. None: a look made after the call began found nothing.
@@ -57,7 +58,9 @@ async fn run(
     may_look: bool,
 ) -> Result<Vec<Task>, EngineError> {
     let lanes = lanes_of(claim);
-    let mut round = Round { shared, claim, places: 0, bytes: 0, full: false, tasks: Vec::new() };
+    let parallel = claim.max <= PARALLEL_TASKS && !shared.views.are_large(&lanes);
+    let (bytes, full, tasks) = (0, false, Vec::new());
+    let mut round = Round { shared, claim, parallel, places: 0, bytes, full, tasks };
     let strict = shared.options.fifo_slack_ms == 0;
     let mut rota = Rota::new(&claim.lanes, claim.order);
     let max = claim.max as usize;
@@ -87,9 +90,13 @@ async fn run(
                 break;
             }
         }
-        if !strict {
+        // What did not fit its share is asked for again, also where others cannot have come between.
+        if !strict || round.parallel != parallel {
             rota.reopen();
         }
+    }
+    if claim.max <= PARALLEL_TASKS && !round.parallel {
+        shared.views.note_large(&lanes, round.full);
     }
     let mut tasks = round.tasks;
     tasks.sort_by_key(|(place, _)| *place);
@@ -99,6 +106,8 @@ async fn run(
 struct Round<'a> {
     shared: &'a Arc<Shared>,
     claim: &'a Claim,
+    /// Its calls may go at the same time.
+    parallel: bool,
     /// Places given out so far: each has a lease id of its own.
     places: u32,
     bytes: usize,
@@ -125,17 +134,19 @@ impl Round<'_> {
         let last = takings.iter().flat_map(|taking| &taking.places).max();
         self.places = last.map_or(self.places, |last| last + 1);
         let calls = calls(self.shared.client.is_cluster(), takings);
-        if self.claim.max <= PARALLEL_TASKS {
-            let (shared, claim) = (self.shared, self.claim);
-            let sending = calls.iter().map(|call| send(shared, claim, call, usize::MAX, false));
-            for taken in join_all(sending).await {
-                expired.extend(self.absorb(taken?).await?);
+        if self.parallel && calls.len() > 1 {
+            for taken in self.send_together(&calls).await {
+                let taken = taken?;
+                // Alone, or with fewer others, what did not fit may: it is asked for again.
+                self.parallel &= !taken.stopped;
+                expired.extend(self.absorb(taken).await?);
             }
         } else {
             for call in &calls {
                 let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
                 let any = !self.tasks.is_empty();
                 let taken = send(self.shared, self.claim, call, left, any).await?;
+                self.full |= taken.stopped;
                 expired.extend(self.absorb(taken).await?);
                 if self.full {
                     break;
@@ -145,11 +156,26 @@ impl Round<'_> {
         due::expire(self.shared, &expired).await
     }
 
+    /// Sends calls at the same time, each with its share of the bytes that a reply holds. None takes
+    /// more than that, not even its first task.
+    async fn send_together(&self, calls: &[Vec<Taking>]) -> Vec<Result<Taken, EngineError>> {
+        let wanted = |call: &[Taking]| call.iter().map(|t| t.places.len()).sum::<usize>();
+        let tasks: usize = calls.iter().map(|call| wanted(call)).sum();
+        let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
+        let (shared, claim) = (self.shared, self.claim);
+        join_all(calls.iter().map(|call| {
+            let share = left / tasks.max(1) * wanted(call);
+            send(shared, claim, call, share, true)
+        }))
+        .await
+    }
+
     async fn absorb(&mut self, taken: Taken) -> Result<Vec<ExecutionId>, EngineError> {
         for (place, entry, payload) in taken.tasks {
             let execution = &entry.execution;
-            // It is leased already: what does not fit is left for its worker to read.
-            let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
+            // Only the first task of a claim may carry more than this: bodies that do not fit are
+            // left for its worker to read.
+            let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes + payload.len());
             let extras = query::with_rows(self.shared, |overlay| extras(overlay, execution, left));
             let extras = extras.await?;
             self.bytes += payload.len() + extras.bytes();
@@ -157,7 +183,6 @@ impl Round<'_> {
             self.tasks.extend(task.map(|task| (place, task)));
             self.shared.entries.keep(&Arc::new(entry));
         }
-        self.full |= taken.stopped;
         Ok(taken.expired)
     }
 }
@@ -195,7 +220,7 @@ async fn send(
     shared.begin(&mut call);
     call.arg(claim.lease_ttl_ms).arg(encode_who(&claim.terms(0))?);
     call.arg(log::claimed_tail(&claim.namespace, lane, &claim.worker_instance_id));
-    call.arg(bytes_left.min(limits::CLAIM_REPLY_BYTES)).arg(u8::from(any));
+    call.arg(bytes_left).arg(u8::from(any));
     call.arg(shared.options.fifo_slack_ms).arg(takings.len());
     for taking in takings {
         let score = taking.bound.map_or(i64::MAX >> 10, |(score, _)| score);

@@ -7,17 +7,19 @@ use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::error::EngineError;
 use ff_core::id::ExecutionId;
-use ff_core::machine::{Changed, Changes, DedupKey, DedupRecord, RowChange, RowKey};
-use ff_core::state::{Due, Execution, QueuePlace};
+use ff_core::machine::{Changed, Changes, DedupKey, DedupRecord, FrameChange, RowChange, RowKey};
+use ff_core::state::{Due, Execution, Listing, QueuePlace, Relisted};
 use ff_core::time::TimestampMs;
 use redis::Value;
 
+use crate::audit::Places;
 use crate::keys::{Keys, class_of, queue_name};
+use crate::listing::{list_name, member};
 use crate::log::NUMBERS;
 use crate::read::{Known, encode_dedup};
 use crate::record::{Entry, NUMBER_BYTES, is_inline, push_uint};
-use crate::reply;
 use crate::store::Shared;
+use crate::{frames, reply};
 
 /// Items of one call. Everything else waits while a function runs.
 pub(crate) const ITEMS_MOST: usize = 64;
@@ -99,6 +101,34 @@ pub(crate) fn items(
     changes.executions.iter().map(item).collect()
 }
 
+/// An item that changes no record and lists an execution as its record says, whatever lists say
+/// now; without a record, one that removes all that is left of it.
+pub(crate) fn relist(
+    shared: &Shared,
+    id: ExecutionId,
+    entry: Option<&Arc<Entry>>,
+    places: &Places,
+    now: TimestampMs,
+) -> Result<Item, EngineError> {
+    let mut known = Known::default();
+    known.entries.insert(id, entry.cloned());
+    let execution = entry.map(|entry| Arc::clone(&entry.execution));
+    let mut draft = Draft::new(shared, id);
+    draft.relist(execution.as_deref(), places);
+    let changed = Changed {
+        id,
+        before: execution.clone(),
+        after: execution,
+        events: Vec::new(),
+        payload: None,
+        result: None,
+        archived: None,
+        rows: Vec::new(),
+        frames: None,
+    };
+    draft.finish(&changed, &known, None, (now, None))
+}
+
 /// An item in the making.
 struct Draft<'a> {
     keys: &'a Keys,
@@ -134,6 +164,9 @@ impl<'a> Draft<'a> {
         let after = self.contents(changed, before.map(|entry| &**entry))?;
         self.index(changed.before.as_deref(), changed.after.as_deref());
         self.rows(changed);
+        if let Some(change) = &changed.frames {
+            self.frames(change)?;
+        }
         let events = crate::log::encode_all(&changed.events)?;
         let record = after.as_ref().map(Entry::encode).transpose()?.unwrap_or_default();
         // With an event the store puts its number before the rest.
@@ -227,6 +260,31 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Output of an attempt.
+    fn frames(&mut self, change: &FrameChange) -> Result<(), EngineError> {
+        let (id, attempt) = (self.id, change.attempt_index);
+        if change.first {
+            self.change(b'R', self.keys.streams(id), attempt.to_string(), "");
+        }
+        for frame in &change.frames {
+            let key = self.keys.frames(id, attempt, frame.mode);
+            self.change(b'F', key, frame.id.to_string(), frames::encode(frame)?);
+        }
+        for shelf in &change.shelves {
+            let key = || self.keys.frames(id, attempt, shelf.mode);
+            if shelf.drops > 0 {
+                self.change(b'K', key(), shelf.kept.to_string(), "");
+            }
+            if let Some(until) = shelf.until {
+                self.change(b'U', key(), until.0.to_string(), "");
+            }
+        }
+        if !change.frames.is_empty() {
+            self.change(b'T', self.keys.told(id.partition()), "", "");
+        }
+        Ok(())
+    }
+
     /// A result beside the record.
     fn put_result(&mut self, index: u32, result: &Content) -> Result<(), EngineError> {
         let content = crate::query::encode(result)?;
@@ -244,7 +302,7 @@ impl<'a> Draft<'a> {
         self.change(b'C', bucket, entry, self.index_key("created"));
     }
 
-    /// Queue place, lease and timer, from the difference.
+    /// Queue place, lease, timer and lists, from the difference.
     fn index(&mut self, before: Option<&Execution>, after: Option<&Execution>) {
         let old = before.and_then(Execution::queue_place);
         let new = after.and_then(Execution::queue_place);
@@ -255,8 +313,49 @@ impl<'a> Draft<'a> {
         self.timer("leases", lease(before), lease(after));
         let other = |execution: Option<&Execution>| execution.and_then(Execution::other_due);
         self.timer("timers", other(before), other(after));
+        self.lists(&Relisted::between(before, after));
         if after.is_none() {
             self.change(b'X', self.index_key(OLD), "", "");
+        }
+    }
+
+    /// All that lists the execution, not only what differs.
+    fn relist(&mut self, execution: Option<&Execution>, places: &Places) {
+        for queue in &places.queues {
+            let key = self.keys.queue(self.id.partition(), queue);
+            self.change(b'V', key, self.index_key("ready"), queue.clone());
+        }
+        let place = execution.and_then(Execution::queue_place);
+        self.queue(None, place.as_ref());
+        let due = [
+            ("leases", execution.and_then(Execution::lease_due)),
+            ("timers", execution.and_then(Execution::other_due)),
+        ];
+        for (index, due) in due {
+            match due {
+                Some(due) => self.timer(index, None, Some(due)),
+                None => self.change(b'X', self.index_key(index), "", ""),
+            }
+        }
+        for (list, name) in &places.lists {
+            let member = [*name.as_bytes(), *self.id.uuid().as_bytes()].concat();
+            self.change(b'O', self.index_key(list), member, "");
+        }
+        self.lists(&Relisted::between(None, execution));
+    }
+
+    fn lists(&mut self, change: &Relisted<'_>) {
+        for listing in &change.into {
+            let key = self.index_key(&list_name(listing.list, listing.namespace));
+            self.change(b'L', key, listing.at.to_string(), member(self.id, listing));
+        }
+        for listing in &change.out {
+            // An entry of the same name has overwritten it.
+            let is_same = |new: &Listing<'_>| Listing { at: new.at, ..*listing } == *new;
+            if !change.into.iter().any(is_same) {
+                let key = self.index_key(&list_name(listing.list, listing.namespace));
+                self.change(b'O', key, member(self.id, listing), "");
+            }
         }
     }
 
@@ -318,7 +417,7 @@ impl Wire {
         touched.extend([keys.events(partition), keys.core(id)]);
         if self.removes {
             touched.extend([keys.payload(id), keys.results(id), keys.attempts(id)]);
-            touched.insert(keys.beside(id));
+            touched.extend([keys.beside(id), keys.streams(id)]);
         }
         for change in &self.changes {
             touched.insert(change.key.clone());

@@ -25,10 +25,10 @@ const ENTRIES_MOST: usize = 100;
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
 
 /// How long one turn of the wait for events lasts; each ends with a look.
-const TURN: Duration = Duration::from_secs(1);
+pub(crate) const TURN: Duration = Duration::from_secs(1);
 
 /// Pause after the connection failed.
-const REST: Duration = Duration::from_millis(200);
+pub(crate) const REST: Duration = Duration::from_millis(200);
 
 /// Numbers up to which each partition's log has been seen.
 type Seen = Vec<u64>;
@@ -47,18 +47,22 @@ impl Tail {
     fn join(shared: &Arc<Shared>) -> Present<'_> {
         let (present, start) = shared.tail.followers.join();
         if let Some(shift) = start {
-            let partitions = 0..shared.settings.partitions.flow;
-            // In a cluster one command cannot wait for streams of several slots.
-            let parts: Vec<Vec<u16>> = if shared.client.is_cluster() {
-                partitions.map(|partition| vec![partition]).collect()
-            } else {
-                vec![partitions.collect()]
-            };
-            for part in parts {
+            for part in parts(shared) {
                 tokio::spawn(tail(Arc::clone(shared), part, shift));
             }
         }
         present
+    }
+}
+
+/// The partitions whose streams one connection can wait for.
+pub(crate) fn parts(shared: &Shared) -> Vec<Vec<u16>> {
+    let partitions = 0..shared.settings.partitions.flow;
+    // In a cluster one command cannot wait for streams of several slots.
+    if shared.client.is_cluster() {
+        partitions.map(|partition| vec![partition]).collect()
+    } else {
+        vec![partitions.collect()]
     }
 }
 

@@ -4,7 +4,7 @@
 use ff_core::capability::Capabilities;
 use ff_core::id::{ExecutionId, LaneId, Namespace};
 use ff_core::machine::DedupKey;
-use ff_core::state::QueuePlace;
+use ff_core::state::{FrameMode, QueuePlace};
 use sha1::{Digest as _, Sha1};
 
 use crate::client::slot_of;
@@ -38,6 +38,21 @@ impl Keys {
     /// Rows beside the record.
     pub(crate) fn beside(&self, id: ExecutionId) -> String {
         self.of_execution(id, "beside")
+    }
+
+    /// Output of an attempt, frames of one mode.
+    pub(crate) fn frames(&self, id: ExecutionId, attempt: u32, mode: FrameMode) -> String {
+        self.of_execution(id, &format!("frames:{attempt}:{}", mode.code()))
+    }
+
+    /// The attempts that have output.
+    pub(crate) fn streams(&self, id: ExecutionId) -> String {
+        self.of_execution(id, "streams")
+    }
+
+    /// The stream that tells whose output has grown.
+    pub(crate) fn told(&self, partition: u16) -> String {
+        self.index(partition, "told")
     }
 
     fn of_execution(&self, id: ExecutionId, part: &str) -> String {

@@ -3,8 +3,8 @@
 use ff_core::event::EventKind;
 use sha1::{Digest as _, Sha1};
 
-use crate::log;
 use crate::options::LibraryClock;
+use crate::{log, record};
 
 /// Raised whenever a function's arguments, replies or stored forms change. A library serves its own
 /// and the one before. Before the first release forms change and it stays 1: builds that differ need
@@ -33,7 +33,7 @@ const HELPERS: [&str; 6] = [
     include_str!("../lua/lib/wake.lua"),
 ];
 
-const FUNCTIONS: [&str; 13] = [
+const FUNCTIONS: [&str; 15] = [
     include_str!("../lua/version.lua"),
     include_str!("../lua/partitions.lua"),
     include_str!("../lua/keyring.lua"),
@@ -43,7 +43,9 @@ const FUNCTIONS: [&str; 13] = [
     include_str!("../lua/due.lua"),
     include_str!("../lua/read.lua"),
     include_str!("../lua/history.lua"),
+    include_str!("../lua/frames.lua"),
     include_str!("../lua/created.lua"),
+    include_str!("../lua/listed.lua"),
     include_str!("../lua/events.lua"),
     include_str!("../lua/trim.lua"),
     include_str!("../lua/sweep.lua"),
@@ -61,6 +63,7 @@ impl Library {
         let body = body
             .replace("@CALL_VERSION@", &CALL_VERSION.to_string())
             .replace("@EVENTS_OF_A_CALL@", &log::NUMBERS.to_string())
+            .replace("@INLINE_BYTES@", &record::INLINE_BYTES.to_string())
             .replace("@THE_ONE_BEFORE@", &log::THE_ONE_BEFORE.to_string())
             .replace("@EVENT_CLAIMED@", &format!("\\{}", EventKind::Claimed.code()));
         let hash: String =

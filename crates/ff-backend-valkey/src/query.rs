@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use crate::record::Entry;
 use crate::store::Shared;
-use crate::{audit, due, keyring, log, read, reply, search};
+use crate::{audit, due, frames, keyring, listing, log, read, reply, search};
 
 /// Events that one call of the history brings.
 const HISTORY_STEP: usize = 500;
@@ -30,7 +30,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, EngineError> {
         .map_err(|error| EngineError::bug(format!("does not encode: {error}")))
 }
 
-fn decode<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, EngineError> {
+pub(crate) fn decode<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, EngineError> {
     postcard::from_bytes(bytes)
         .map_err(|error| EngineError::corruption(format!("{what} does not decode: {error}")))
 }
@@ -65,12 +65,18 @@ pub(crate) async fn answer(shared: &Arc<Shared>, query: Query) -> Result<Answer,
             Answer::ObserveSignals(with_rows(shared, observed).await?)
         }
         Query::ListWaitpoints(q) => {
-            let found = existing(shared, q.execution_id).await?.execution;
-            Answer::ListWaitpoints(ListedWaitpoint::all_of(&found))
+            let (now, found) = existing_at(shared, q.execution_id).await?;
+            Answer::ListWaitpoints(ListedWaitpoint::all_of(&found.execution, now))
         }
+        Query::ListPendingWaitpoints(q) => {
+            Answer::ListPendingWaitpoints(listing::walk(shared, &q).await?)
+        }
+        Query::ListSuspended(q) => Answer::ListSuspended(listing::walk(shared, &q).await?),
         Query::ListKids(_) => Answer::ListKids(Kids::from(&*keyring::refresh(shared).await?)),
+        Query::ReadStream(q) => Answer::ReadStream(frames::page(shared, &q.range()).await?),
+        Query::ReadSummary(q) => Answer::ReadSummary(frames::summary(shared, &q).await?),
         Query::Due(_) => Answer::Due(due::due(shared).await?),
-        Query::Audit(_) => Answer::Audit(audit::audit(shared).await?),
+        Query::Audit(_) => Answer::Audit(audit::audit(shared).await?.audited),
     })
 }
 
@@ -111,9 +117,19 @@ async fn find(
 }
 
 async fn existing(shared: &Shared, id: ExecutionId) -> Result<Entry, EngineError> {
-    find(shared, id).await?.1.ok_or_else(|| {
-        Refusal::at(Code::ExecutionNotFound, "execution_id", format!("no execution {id}")).into()
-    })
+    Ok(existing_at(shared, id).await?.1)
+}
+
+pub(crate) fn not_found(id: ExecutionId) -> EngineError {
+    Refusal::at(Code::ExecutionNotFound, "execution_id", format!("no execution {id}")).into()
+}
+
+async fn existing_at(
+    shared: &Shared,
+    id: ExecutionId,
+) -> Result<(TimestampMs, Entry), EngineError> {
+    let (now, entry) = find(shared, id).await?;
+    Ok((now, entry.ok_or_else(|| not_found(id))?))
 }
 
 async fn result(shared: &Shared, query: &ReadResult) -> Result<Content, EngineError> {

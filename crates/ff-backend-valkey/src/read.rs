@@ -126,8 +126,8 @@ pub(crate) async fn read_keys(
     read_all(shared, partition, names, &[]).await
 }
 
-/// The values of some keys of a partition, then of some rows, and the time.
-async fn read_all(
+/// The values of some keys of a partition, then of some rows, and the time: all of one moment.
+pub(crate) async fn read_all(
     shared: &Shared,
     partition: u16,
     names: &[String],

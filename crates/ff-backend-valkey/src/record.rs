@@ -25,17 +25,17 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// Raised whenever the form of the record changes.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// Payloads and results up to this size stand in the record: one key less, and one read less.
-const INLINE_BYTES: usize = 256;
+pub(crate) const INLINE_BYTES: usize = 256;
 
 /// Bytes of the number of the newest event, with which a record begins.
 pub(crate) const NUMBER_BYTES: usize = 6;
 
 const HEAD_BYTES: usize = 28;
-const TIMED_BYTES: usize = 18;
-const TIMED: u8 = 1;
+const LIMITS_BYTES: usize = 24;
+const LIMITED: u8 = 1;
 const PAYLOAD_BESIDE: u8 = 2;
 
 /// An execution with what its record carries along.
@@ -78,6 +78,7 @@ struct Body<'a> {
     progress: Option<Cow<'a, Progress>>,
     last_end: Option<LastEnd>,
     last_loss: Option<LeaseLoss>,
+    last_capability_mismatch_at: Option<TimestampMs>,
     last_transition_at: TimestampMs,
     waits: Option<Cow<'a, Waits>>,
     phase: Cow<'a, Phase>,
@@ -106,11 +107,11 @@ impl Entry {
     fn encode_head(&self, record: &mut Vec<u8>) {
         let execution = &*self.execution;
         let (index, kind) = next_attempt(execution);
-        let timed = time_limits(execution);
+        let limits = limits_of_claim(execution);
         let mut flags = 0;
-        let is_timed = timed != [0; 3];
-        if is_timed {
-            flags |= TIMED;
+        let is_limited = limits != [0; 4];
+        if is_limited {
+            flags |= LIMITED;
         }
         if self.payload.is_none() {
             flags |= PAYLOAD_BESIDE;
@@ -121,8 +122,8 @@ impl Entry {
         push_uint(record, execution.lease_epoch, 4);
         push_uint(record, index.into(), 4);
         record.extend([kind.code(), flags, 0, 0]);
-        if is_timed {
-            timed.iter().for_each(|time| push_uint(record, *time, 6));
+        if is_limited {
+            limits.iter().for_each(|limit| push_uint(record, *limit, 6));
         }
     }
 
@@ -145,6 +146,7 @@ impl Entry {
             progress,
             last_end,
             last_loss,
+            last_capability_mismatch_at,
             last_transition_at,
             waits,
             phase,
@@ -170,6 +172,7 @@ impl Entry {
             progress: progress.as_ref().map(Cow::Borrowed),
             last_end: last_end.clone(),
             last_loss: *last_loss,
+            last_capability_mismatch_at: *last_capability_mismatch_at,
             last_transition_at: *last_transition_at,
             waits: unless_default(waits),
             phase: Cow::Borrowed(phase),
@@ -184,8 +187,8 @@ impl Entry {
         let Some((head, mut rest)) = record.split_at_checked(HEAD_BYTES) else {
             return Err(broken("it is too short"));
         };
-        if head[25] & TIMED != 0 {
-            rest = rest.get(TIMED_BYTES..).ok_or_else(|| broken("it is too short"))?;
+        if head[25] & LIMITED != 0 {
+            rest = rest.get(LIMITS_BYTES..).ok_or_else(|| broken("it is too short"))?;
         }
         let noted_bytes = usize::from(u16::from_be_bytes([head[26], head[27]]));
         let Some((noted, body)) = rest.split_at_checked(noted_bytes) else {
@@ -261,6 +264,7 @@ impl Body<'_> {
             progress: self.progress.map(Cow::into_owned),
             last_end: self.last_end,
             last_loss: self.last_loss,
+            last_capability_mismatch_at: self.last_capability_mismatch_at,
             last_transition_at: self.last_transition_at,
             waits: or_default(self.waits),
             phase: self.phase.into_owned(),
@@ -279,18 +283,18 @@ fn next_attempt(execution: &Execution) -> (u32, AttemptType) {
     }
 }
 
-/// Deadline, one more than what the next lease has left of its attempt's time, and when a pending
-/// waitpoint closes; 0 for none.
-fn time_limits(execution: &Execution) -> [u64; 3] {
-    let Phase::Runnable(runnable) = &execution.phase else { return [0; 3] };
+/// Deadline, one more than what the next lease has left of its attempt's time, when a pending
+/// waitpoint closes, and bytes that the next task carries besides its payload; 0 for none.
+fn limits_of_claim(execution: &Execution) -> [u64; 4] {
+    let Phase::Runnable(runnable) = &execution.phase else { return [0; 4] };
     let instant = |at: Option<TimestampMs>| at.map_or(0, |at| at.0.max(1).unsigned_abs());
-    let used = match (runnable.next, &execution.attempt) {
-        (Next::Resume, Some(attempt)) => attempt.active_ms,
-        _ => 0,
+    let (used, extras) = match (runnable.next, &execution.attempt) {
+        (Next::Resume, Some(attempt)) => (attempt.active_ms, execution.extras_bytes()),
+        _ => (0, 0),
     };
     let timeout = execution.policy().timeout.attempt_timeout_ms;
     let left = timeout.map_or(0, |timeout| timeout.saturating_sub(used) + 1);
-    [instant(execution.deadline_at), left, instant(execution.waits.next_expiry())]
+    [instant(execution.deadline_at), left, instant(execution.waits.next_expiry()), extras]
 }
 
 /// The end of a noted claim, the same for every task of a claim.
@@ -306,7 +310,9 @@ fn decode_noted(noted: &[u8]) -> Option<(LeaseTerms, TimestampMs)> {
         postcard::from_bytes(who).ok()?;
     let lease_id = LeaseId::new(Uuid::from_slice(lease_id).ok()?);
     let at = TimestampMs(uint(at).cast_signed());
-    Some((LeaseTerms { lease_id, worker_id, worker_instance_id, ttl_ms }, at))
+    // A granted execution is in no queue, so a claim that is noted here used no grant.
+    let granted = false;
+    Some((LeaseTerms { lease_id, worker_id, worker_instance_id, ttl_ms, granted }, at))
 }
 
 /// The low bytes of a number, the highest first.

@@ -9,7 +9,7 @@ use ff_core::error::EngineError;
 use ff_core::id::ExecutionId;
 use ff_core::machine::Settings;
 use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
-use ff_core::read::{Answer, Followed, Query, Topic};
+use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
 use ff_core::state::QueuePlace;
 use ff_core::time::TimestampMs;
 use redis::{Cmd, Value};
@@ -27,7 +27,7 @@ use crate::options::{LibraryClock, ValkeyOptions};
 use crate::timers::{self, Timers};
 use crate::view::{Candidate, Views};
 use crate::wake::{self, Waiters};
-use crate::{apply, follow, keyring, partitions, query, read, trim};
+use crate::{apply, follow, keyring, partitions, query, read, repair, tails, trim};
 
 pub(crate) const LABEL: &str = "valkey";
 
@@ -50,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     pub(crate) timers: Timers,
     pub(crate) tail: follow::Tail,
+    pub(crate) tails: tails::Listening,
     pub(crate) crowds: Crowds,
     pub(crate) keyring: keyring::Copy,
     closing: AtomicBool,
@@ -76,6 +77,7 @@ impl ValkeyStore {
             waiters: Waiters::new(),
             timers: Timers::new(),
             tail: follow::Tail::new(),
+            tails: tails::Listening::default(),
             crowds: Crowds::default(),
             keyring: keyring::Copy::new(keyring),
             closing: AtomicBool::new(false),
@@ -206,6 +208,10 @@ impl Backend for ValkeyStore {
                     follow::events(&self.shared, &events, wait).await
                 }
                 Topic::Timers { known } => timers::sooner(&self.shared, known, wait).await,
+                Topic::Frames(tail) => {
+                    tail.check(wait, &self.shared.settings.partitions)?;
+                    tails::frames(&self.shared, &tail.range(), wait).await
+                }
             }
         })
     }
@@ -240,10 +246,15 @@ impl Upkeep for ValkeyStore {
         Box::pin(async move { trim::trim(&self.shared, &trim).await })
     }
 
+    fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>> {
+        Box::pin(async move { repair::repair(&self.shared).await })
+    }
+
     fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>> {
         Box::pin(async move {
             self.shared.closing.store(true, Ordering::Relaxed);
             self.shared.waiters.wake_all();
+            self.shared.tails.end();
             self.shared.client.close(grace).await;
             Ok(())
         })

@@ -86,6 +86,8 @@ pub(crate) struct Views {
 struct LaneView {
     looked_at: Option<Instant>,
     queues: Vec<Queue>,
+    /// Something in it was too large to be taken with others.
+    large: bool,
 }
 
 impl Views {
@@ -96,6 +98,22 @@ impl Views {
     /// Whether all these lanes were looked at a moment ago.
     pub(crate) fn are_fresh(&self, lanes: &[String]) -> bool {
         Instant::now().checked_sub(FRESH).is_none_or(|since| self.are_newer(lanes, since))
+    }
+
+    /// Whether something in these lanes may be too large to be taken with others.
+    pub(crate) fn are_large(&self, lanes: &[String]) -> bool {
+        let views = self.lock();
+        lanes.iter().any(|lane| views.get(lane).is_some_and(|view| view.large))
+    }
+
+    /// Notes whether something was.
+    pub(crate) fn note_large(&self, lanes: &[String], large: bool) {
+        let mut views = self.lock();
+        for lane in lanes {
+            if let Some(view) = views.get_mut(lane) {
+                view.large = large;
+            }
+        }
     }
 
     /// Whether the last look at each of these lanes began at `since` or later.

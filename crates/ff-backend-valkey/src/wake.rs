@@ -121,10 +121,15 @@ impl Waiters {
         }
     }
 
-    /// Lets every waiting claim look, since the store goes away.
+    /// Lets every waiting claim look, and every watch that nobody waits for, since the store goes
+    /// away.
     pub(crate) fn wake_all(&self) {
-        for waiter in self.lock().waiters.values() {
+        let inner = self.lock();
+        for waiter in inner.waiters.values() {
             waiter.signal.give(None);
+        }
+        for watch in inner.watches.values() {
+            watch.arrival.notify_one();
         }
     }
 

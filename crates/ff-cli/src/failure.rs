@@ -4,11 +4,13 @@ use ff_backend_sqlite::{FloorError, OpenError};
 use ff_backend_valkey::OpenError as ValkeyOpenError;
 use ff_core::error::EngineError;
 
-use crate::bench::UnknownStore;
+use crate::stores::UnknownStore;
 
 const UNEXPECTED: u8 = 1;
 const CONFIGURATION: u8 = 2;
 const UNAVAILABLE: u8 = 8;
+/// The doctor found violations.
+pub(crate) const VIOLATED: u8 = 10;
 
 /// What went wrong and why. A cause that the text before it names already is not repeated.
 pub(crate) fn text_of(error: &anyhow::Error) -> String {

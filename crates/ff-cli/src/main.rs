@@ -3,8 +3,10 @@
 
 mod bench;
 mod dev;
+mod doctor;
 mod failure;
 mod output;
+mod stores;
 
 use std::process::ExitCode;
 
@@ -28,6 +30,7 @@ struct Cli {
 enum Command {
     Dev(dev::Dev),
     Bench(bench::Bench),
+    Doctor(doctor::Doctor),
     /// Print the version
     Version,
 }
@@ -53,6 +56,10 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench(bench) => {
             let sound = bench.run().await?;
             Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        Command::Doctor(doctor) => {
+            let sound = doctor.run().await?;
+            Ok(if sound { ExitCode::SUCCESS } else { failure::VIOLATED.into() })
         }
         Command::Version => {
             output::say(format_args!("ff {}", env!("CARGO_PKG_VERSION")))?;

@@ -131,6 +131,16 @@ fn suspend_resume_times_every_sample() {
 }
 
 #[test]
+fn stream_times_every_sample_for_every_tail() {
+    let small = ["--frames", "500", "--producers", "3", "--batch", "50", "--samples", "20"];
+    let arguments = [&["stream", "--tails", "3"][..], &small].concat();
+    for report in reports(&arguments) {
+        is_positive(&report, &["p50_ms", "p99_ms", "throughput_per_s", "commands_per_frame"]);
+        assert_eq!(report["invariants_ok"], true);
+    }
+}
+
+#[test]
 fn start_latency_times_every_sample() {
     for report in reports(&["start_latency", "--samples", "20", "--rate", "200"]) {
         is_positive(&report, &["p50_ms", "p95_ms", "p99_ms", "max_ms", "commands_per_execution"]);

@@ -11,7 +11,7 @@ use crate::event::Envelope;
 use crate::limits;
 use crate::machine::Settings;
 use crate::operation::{Claim, Command, Operation, Reply, Submit, Submitted, Task, Trim, Trimmed};
-use crate::read::{Answer, Follow, Followed, Query, Question, Topic};
+use crate::read::{Answer, Follow, Followed, Query, Question, Repaired, StreamPage, Tail, Topic};
 use crate::time::TimestampMs;
 
 /// A call under way.
@@ -52,6 +52,11 @@ pub trait Upkeep: Send + Sync + 'static {
 
     /// Removes records past their retention that no timer removes.
     fn trim(&self, trim: Trim) -> Pending<'_, Result<Trimmed, EngineError>>;
+
+    /// Checks the invariants and makes right what records decide by themselves: places in queues,
+    /// timers and lists are derived again, and what belongs to no record is removed. Records are
+    /// never changed.
+    fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>>;
 
     /// Takes no more calls, lets those under way end, and makes what was acknowledged durable.
     fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>>;
@@ -121,6 +126,22 @@ pub trait BackendExt: Backend {
             match pending.await? {
                 Followed::Events { items, cursor, gap } => Ok(EventsAfter { items, cursor, gap }),
                 other => Err(EngineError::bug(format!("events: got {other:?}"))),
+            }
+        }
+    }
+
+    /// Frames behind a place in an attempt's output; waits up to `wait` for the first of them, or
+    /// for the end of the stream.
+    fn tail(
+        &self,
+        tail: Tail,
+        wait: Duration,
+    ) -> impl Future<Output = Result<StreamPage, EngineError>> + Send {
+        let pending = self.follow(Topic::Frames(tail), wait);
+        async move {
+            match pending.await? {
+                Followed::Frames(page) => Ok(page),
+                other => Err(EngineError::bug(format!("frames: got {other:?}"))),
             }
         }
     }

@@ -9,7 +9,9 @@ use crate::id::{
     WorkerId,
 };
 use crate::policy::Policy;
-use crate::state::CancelSource;
+use crate::read::StreamCursor;
+use crate::state::{CancelSource, FrameMode};
+use crate::summary::Summary;
 use crate::tags::Tags;
 use crate::token::{Secret, WaitpointToken};
 
@@ -23,6 +25,8 @@ fn text() -> impl Strategy<Value = String> {
         "ff[hc]1\\.[A-Za-z0-9_-]{0,200}",
         "[a-z0-9._-]{0,70}",
         "[A-Za-z0-9_-]{1,64}:[0-9]{1,20}:[0-9a-f]{64}",
+        "[0-9]{1,20}(-[0-9]{0,20})?",
+        "(durable|best|effort|summary|_){1,3}",
     ]
 }
 
@@ -43,7 +47,10 @@ fn policy_text() -> impl Strategy<Value = String> {
         (number.clone(), number.clone()).prop_map(|(a, b)| format!(
             r#""retry_policy":{{"backoff":{{"type":"exponential","multiplier":{a},"max_delay_ms":{b}}}}}"#
         )),
-        number.prop_map(|n| format!(r#""timeout_policy":{{"attempt_timeout_ms":{n}}}"#)),
+        number.clone().prop_map(|n| format!(r#""timeout_policy":{{"attempt_timeout_ms":{n}}}"#)),
+        (number.clone(), number).prop_map(|(a, b)| format!(
+            r#""stream_policy":{{"retention_maxlen":{a},"retention_ttl_ms":{b}}}"#
+        )),
         any::<String>().prop_map(|key| format!("{}:1", serde_json::Value::from(key))),
     ];
     prop::collection::vec(field, 0..4).prop_map(|fields| format!("{{{}}}", fields.join(",")))
@@ -68,6 +75,7 @@ proptest! {
             ContentType::new(&text).map(|t| t.to_string()).ok(),
             CancelSource::parse(&text).map(|t| t.as_str().to_owned()).ok(),
             WaitpointToken::parse(&text).map(|t| t.expose().to_owned()).ok(),
+            text.parse::<FrameMode>().map(|t| t.as_str().to_owned()).ok(),
         ]
         .into_iter()
         .flatten()
@@ -82,6 +90,8 @@ proptest! {
         let _ = cursor::decode::<(u64, String)>("scope", &text);
         let _ = Capabilities::from_csv(&text);
         let _ = Secret::from_hex(&text);
+        let _ = text.parse::<StreamCursor>();
+        let _ = Summary::default().apply(text.as_bytes());
         let _ = Capabilities::new([&text, &text]);
         let _ = Tags::new([(text.clone(), text)]);
     }

@@ -63,6 +63,12 @@ impl Capabilities {
         })
     }
 
+    /// The same as a set.
+    #[must_use]
+    pub fn lacking(&self, required: &Self) -> Self {
+        Self(self.missing(required).collect::<Vec<_>>().join(",").into())
+    }
+
     /// Eight hex digits (FNV-1a) that stand for the set in logs.
     pub fn digest(&self) -> String {
         let hash = self

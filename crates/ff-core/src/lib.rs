@@ -29,6 +29,7 @@ pub mod rota;
 pub mod state;
 pub mod summary;
 pub mod tags;
+pub mod tails;
 pub mod time;
 pub mod token;
 

@@ -55,6 +55,26 @@ pub const SIGNAL_DEDUP_MS: u64 = 86_400_000;
 /// Depth of a summary document, and its size.
 pub const SUMMARY_DEPTH: usize = 16;
 pub const SUMMARY_BYTES: usize = 256 << 10;
+/// Patches of a summary that stay readable.
+pub const SUMMARY_PATCHES: u32 = 64;
+
+pub const FRAME_TYPE_BYTES: usize = 64;
+pub const FRAME_BYTES: usize = 65_536;
+/// Frames of one append.
+pub const FRAMES_APPENDED: usize = 100;
+/// Durable frames that an attempt keeps: unless its policy says less or more, and at most.
+pub const STREAM_FRAMES: u32 = 10_000;
+pub const STREAM_FRAMES_MAX: u32 = 1_000_000;
+/// How long a best-effort frame lasts: twice its time to live.
+pub const BEST_EFFORT_MS: u64 = 2 * 30_000;
+/// Best-effort frames that an attempt keeps, by its rate.
+pub const BEST_EFFORT_FRAMES_MIN: u32 = 64;
+pub const BEST_EFFORT_FRAMES_MAX: u32 = 16_384;
+/// Frames, and about how many bytes of them, that one read answers.
+pub const STREAM_READ_FRAMES: u32 = 10_000;
+pub const STREAM_READ_BYTES: usize = 16 << 20;
+/// Longest time that a tail waits.
+pub const TAIL_BLOCK_MS: u64 = 30_000;
 
 pub const TAGS: usize = 64;
 pub const TAG_KEY_BYTES: usize = 128;
@@ -68,6 +88,8 @@ pub const PRIORITY_WEIGHT: i64 = 1_000_000_000_000;
 pub const LEASE_TTL_MS: u64 = 30_000;
 pub const LEASE_TTL_MIN_MS: u64 = 100;
 pub const LEASE_TTL_MAX_MS: u64 = 3_600_000;
+/// Longest time that a grant sets an execution aside.
+pub const GRANT_TTL_MAX_MS: u64 = 60_000;
 
 /// The last millisecond of the year 9999.
 pub const TIME_MAX_MS: i64 = 253_402_300_799_999;

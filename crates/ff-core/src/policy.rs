@@ -15,7 +15,7 @@ use crate::capability::Capabilities;
 use crate::check::{check_bytes, check_range};
 use crate::error::Refusal;
 use crate::limits::{self, COUNT_MAX, DURATION_MAX_MS};
-use crate::state::{Outcome, TimeoutBehavior};
+use crate::state::{FrameMode, Outcome, TimeoutBehavior};
 
 pub use backoff::{Backoff, BackoffCurve};
 
@@ -32,6 +32,28 @@ pub struct Policy {
     pub retention: Retention,
     pub suspension: SuspensionPolicy,
     pub max_signals_per_execution: u32,
+    pub stream: StreamPolicy,
+}
+
+/// What becomes of an attempt's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamPolicy {
+    /// For frames that do not say.
+    pub durability_mode: FrameMode,
+    /// Durable frames that are kept of one attempt.
+    pub retention_maxlen: u32,
+    /// How long a closed stream is kept; absent: as long as its execution.
+    pub retention_ttl_ms: Option<u64>,
+}
+
+impl Default for StreamPolicy {
+    fn default() -> Self {
+        Self {
+            durability_mode: FrameMode::default(),
+            retention_maxlen: limits::STREAM_FRAMES,
+            retention_ttl_ms: None,
+        }
+    }
 }
 
 /// For a suspend that does not say.
@@ -89,6 +111,7 @@ impl Default for Policy {
             retention: Retention::default(),
             suspension: SuspensionPolicy::default(),
             max_signals_per_execution: limits::SIGNALS,
+            stream: StreamPolicy::default(),
         }
     }
 }
@@ -134,6 +157,10 @@ impl Policy {
         check_range("default_timeout_ms", default_timeout, 1, DURATION_MAX_MS)?;
         let signals = u64::from(self.max_signals_per_execution);
         check_range("max_signals_per_execution", signals, 0, COUNT_MAX.into())?;
+        let maxlen = u64::from(self.stream.retention_maxlen);
+        check_range("retention_maxlen", maxlen, 1, limits::STREAM_FRAMES_MAX.into())?;
+        let kept_ms = self.stream.retention_ttl_ms.unwrap_or(0);
+        check_range("retention_ttl_ms", kept_ms, 0, DURATION_MAX_MS)?;
         let window = (limits::DEDUP_WINDOW_MIN_MS, limits::DEDUP_WINDOW_MAX_MS);
         check_range("dedup_window_ms", self.dedup_window_ms, window.0, window.1)?;
         self.retention.check()

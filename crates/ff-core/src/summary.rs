@@ -5,7 +5,7 @@
 
 mod node;
 
-use crate::error::Refusal;
+use crate::error::{Code, Refusal};
 use crate::limits;
 use node::{Members, Node, quoted};
 
@@ -28,6 +28,14 @@ impl Summary {
     /// Reads a document. Its nulls and markers are values like any other.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         Self::of(Node::parse(text)?)
+    }
+
+    /// A document that was stored.
+    pub(crate) fn from_stored(bytes: &[u8]) -> Result<Self, Refusal> {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            Refusal::new(Code::Corruption, format!("a summary is not UTF-8: {error}"))
+        })?;
+        Ok(Self(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {

@@ -56,7 +56,7 @@ async fn round(
     };
     loop {
         let trimmed = backend.trim(trim.clone()).await?;
-        report.add(NAME, trimmed.dedup_records + trimmed.events);
+        report.add(NAME, trimmed.dedup_records + trimmed.events + trimmed.frames);
         if !trimmed.more {
             return Ok(());
         }

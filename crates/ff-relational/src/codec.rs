@@ -7,55 +7,58 @@ use ff_core::token::Keyring;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Raised whenever the form of a stored record changes.
-const VERSION: u8 = 2;
+/// Each is raised whenever the form of the record changes.
+const EXECUTION: u8 = 3;
+const ATTEMPT: u8 = 2;
+const KEYRING: u8 = 2;
+const EVENT: u8 = 2;
 
-fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, EngineError> {
+fn encode<T: Serialize>(version: u8, value: &T) -> Result<Vec<u8>, EngineError> {
     let mut bytes = Vec::with_capacity(256);
-    bytes.push(VERSION);
+    bytes.push(version);
     postcard::to_extend(value, bytes)
         .map_err(|error| EngineError::bug(format!("record does not encode: {error}")))
 }
 
-fn decode<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, EngineError> {
+fn decode<T: DeserializeOwned>(what: &str, known: u8, bytes: &[u8]) -> Result<T, EngineError> {
     match bytes.split_first() {
-        Some((&VERSION, body)) => postcard::from_bytes(body)
+        Some((&version, body)) if version == known => postcard::from_bytes(body)
             .map_err(|error| EngineError::corruption(format!("{what} does not decode: {error}"))),
         Some((version, _)) => Err(EngineError::corruption(format!(
-            "{what} has record version {version}, this build reads {VERSION}"
+            "{what} has record version {version}, this build reads {known}"
         ))),
         None => Err(EngineError::corruption(format!("{what} is empty"))),
     }
 }
 
 pub fn encode_execution(execution: &Execution) -> Result<Vec<u8>, EngineError> {
-    encode(execution)
+    encode(EXECUTION, execution)
 }
 
 pub fn decode_execution(bytes: &[u8]) -> Result<Execution, EngineError> {
-    decode("execution", bytes)
+    decode("execution", EXECUTION, bytes)
 }
 
 pub fn encode_attempt(attempt: &Attempt) -> Result<Vec<u8>, EngineError> {
-    encode(attempt)
+    encode(ATTEMPT, attempt)
 }
 
 pub fn decode_attempt(bytes: &[u8]) -> Result<Attempt, EngineError> {
-    decode("attempt", bytes)
+    decode("attempt", ATTEMPT, bytes)
 }
 
 pub fn encode_keyring(keyring: &Keyring) -> Result<Vec<u8>, EngineError> {
-    encode(keyring)
+    encode(KEYRING, keyring)
 }
 
 pub fn decode_keyring(bytes: &[u8]) -> Result<Keyring, EngineError> {
-    decode("keyring", bytes)
+    decode("keyring", KEYRING, bytes)
 }
 
 pub fn encode_event(event: &Event) -> Result<Vec<u8>, EngineError> {
-    encode(event)
+    encode(EVENT, event)
 }
 
 pub fn decode_event(bytes: &[u8]) -> Result<Event, EngineError> {
-    decode("event", bytes)
+    decode("event", EVENT, bytes)
 }

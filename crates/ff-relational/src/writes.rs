@@ -8,8 +8,8 @@ use ff_core::capability::Capabilities;
 use ff_core::content::Content;
 use ff_core::event::Event;
 use ff_core::id::{ExecutionId, LaneId, Namespace};
-use ff_core::machine::{Changed, Changes, DedupKey, DedupRecord, RowChange};
-use ff_core::state::{Attempt, Execution, QueuePlace};
+use ff_core::machine::{Changed, Changes, DedupKey, DedupRecord, FrameChange, RowChange};
+use ff_core::state::{Attempt, Execution, QueuePlace, Relisted};
 use ff_core::time::TimestampMs;
 use ff_core::token::Keyring;
 
@@ -39,6 +39,8 @@ pub struct ExecutionWrite {
     pub attempts: Vec<Attempt>,
     /// Rows beside it, in order.
     pub rows: Vec<RowChange>,
+    /// Output of its attempts, in order.
+    pub frames: Vec<FrameChange>,
 }
 
 /// A row of an index that goes, and one that comes.
@@ -76,6 +78,7 @@ impl Writes {
         write.payload = changed.payload.or(write.payload.take());
         write.attempts.extend(changed.archived);
         write.rows.extend(changed.rows);
+        write.frames.extend(changed.frames);
     }
 
     /// Drops what came and went within the batch, and sorts.
@@ -94,6 +97,17 @@ impl Writes {
         })
     }
 
+    /// Executions whose output has grown or ended.
+    pub fn output(&self) -> impl Iterator<Item = ExecutionId> {
+        let told = |write: &&ExecutionWrite| {
+            let end = |execution: &Option<Arc<Execution>>| {
+                execution.as_ref().and_then(|execution| execution.output_end())
+            };
+            write.purge || !write.frames.is_empty() || end(&write.before) != end(&write.after)
+        };
+        self.executions.iter().filter(told).map(|write| write.id)
+    }
+
     /// Whether the earliest timer may be another than before.
     pub fn moves_timers(&self) -> bool {
         self.executions.iter().any(|write| {
@@ -104,6 +118,12 @@ impl Writes {
 }
 
 impl ExecutionWrite {
+    /// An execution as if it were new: all that lists it is to be written.
+    pub fn listing(execution: Execution) -> Self {
+        let write = Self::stored(execution.id, None);
+        Self { after: Some(Arc::new(execution)), ..write }
+    }
+
     fn stored(id: ExecutionId, before: Option<Arc<Execution>>) -> Self {
         Self {
             id,
@@ -114,6 +134,7 @@ impl ExecutionWrite {
             results: Vec::new(),
             attempts: Vec::new(),
             rows: Vec::new(),
+            frames: Vec::new(),
         }
     }
 
@@ -123,6 +144,7 @@ impl ExecutionWrite {
         self.results.clear();
         self.attempts.clear();
         self.rows.clear();
+        self.frames.clear();
     }
 
     pub fn queue_change(&self) -> IndexChange<QueuePlace<'_>> {
@@ -137,6 +159,10 @@ impl ExecutionWrite {
             self.before.as_ref().and_then(|before| before.due()).map(|due| due.at),
             self.after.as_ref().and_then(|after| after.due()).map(|due| due.at),
         )
+    }
+
+    pub fn listing_change(&self) -> Relisted<'_> {
+        Relisted::between(self.before.as_deref(), self.after.as_deref())
     }
 }
 

@@ -5,6 +5,7 @@
 //! - [`world`]: a backend with a clock that the test moves, and short words for common acts.
 //! - [`conformance`]: one body of tests for every backend.
 //! - [`docs`]: pages of the documentation that the code makes.
+//! - [`grants`]: short words for grants.
 //! - [`history`]: invariants that only the event log shows.
 //! - [`differential`]: random operations on the oracle and on a store, every reply and the whole
 //!   state compared.
@@ -18,8 +19,10 @@
 pub mod conformance;
 pub mod differential;
 pub mod docs;
+pub mod grants;
 pub mod history;
 pub mod oracle;
+pub mod output;
 pub mod servers;
 pub mod signalling;
 pub mod stages;

@@ -1,13 +1,17 @@
 //! Short words for suspensions, waitpoints and signals.
 
-use ff_core::backend::BackendExt;
+use ff_core::backend::{Backend, BackendExt};
 use ff_core::content::Content;
+use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Kid, SignalName, WaitpointId, WaitpointKey};
 use ff_core::operation::{
     Binding, CreatePendingWaitpoint, DeliverSignal, IssuedWaitpoint, Message, Resume, ResumeSignal,
     SeedSecret, Signalled, Suspend, SuspendTimeout, Task,
 };
-use ff_core::read::{ListWaitpoints, ListedWaitpoint, ObserveSignals};
+use ff_core::read::{
+    ListPendingWaitpoints, ListSuspended, ListWaitpoints, ListedSuspension, ListedWaitpoint,
+    ObserveSignals, Page, Question, WaitingFilter,
+};
 use ff_core::state::{
     Condition, Count, CountKind, Matcher, SetMode, SignalEffect, TimeoutBehavior,
 };
@@ -129,6 +133,43 @@ pub fn names(signals: &[ResumeSignal]) -> Vec<&str> {
     signals.iter().map(|signal| signal.name.as_str()).collect()
 }
 
+/// Walks over all waitpoints that a filter names, in pages of this size.
+pub async fn all_waitpoints(
+    backend: &dyn Backend,
+    filter: &WaitingFilter,
+    limit: u32,
+) -> Result<Vec<ListedWaitpoint>, EngineError> {
+    let page = |cursor| ListPendingWaitpoints { filter: filter.clone(), cursor, limit };
+    all_pages(backend, limit, page).await
+}
+
+/// Walks over all suspended executions that a filter names, in pages of this size.
+pub async fn all_suspended(
+    backend: &dyn Backend,
+    filter: &WaitingFilter,
+    limit: u32,
+) -> Result<Vec<ListedSuspension>, EngineError> {
+    let page = |cursor| ListSuspended { filter: filter.clone(), cursor, limit };
+    all_pages(backend, limit, page).await
+}
+
+async fn all_pages<T: Send, Q: Question<Answer = Page<T>>>(
+    backend: &dyn Backend,
+    limit: u32,
+    page: impl Fn(Option<String>) -> Q,
+) -> Result<Vec<T>, EngineError> {
+    let (mut seen, mut cursor) = (Vec::new(), None);
+    loop {
+        let answer = backend.ask(page(cursor)).await?;
+        assert!(answer.items.len() <= limit as usize, "a page of more than {limit}");
+        seen.extend(answer.items);
+        cursor = answer.next_cursor;
+        if cursor.is_none() {
+            return Ok(seen);
+        }
+    }
+}
+
 impl World {
     /// Suspends, which must release the lease; gives the waitpoints in the order of the bindings.
     pub async fn suspend(&self, suspend: Suspend) -> Vec<IssuedWaitpoint> {
@@ -166,6 +207,16 @@ impl World {
     pub async fn observe(&self, task: &Task) -> Vec<ResumeSignal> {
         let query = ObserveSignals { execution_id: task.execution_id, fence: task.fence() };
         self.backend.ask(query).await.expect("signals")
+    }
+
+    /// All waitpoints that a filter names, over pages of this size.
+    pub async fn inbox(&self, filter: &WaitingFilter, limit: u32) -> Vec<ListedWaitpoint> {
+        all_waitpoints(&*self.backend, filter, limit).await.expect("waitpoints")
+    }
+
+    /// All suspended executions that a filter names, over pages of this size.
+    pub async fn all_suspended(&self, filter: &WaitingFilter, limit: u32) -> Vec<ListedSuspension> {
+        all_suspended(&*self.backend, filter, limit).await.expect("suspensions")
     }
 
     /// Waitpoints that are not closed.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ff_core::backend::Backend;
+use ff_core::backend::{Backend, BackendExt};
 use ff_core::content::Content;
 use ff_core::error::{Class, Code};
 use ff_core::id::{
@@ -11,14 +11,19 @@ use ff_core::id::{
 };
 use ff_core::machine::Settings;
 use ff_core::operation::{
-    Cancel, ChangePriority, Claim, Command, Complete, Delay, DelayUntil, Fail, Hold, LaneOrder,
-    LaneShare, Renew, Revoke, Submit, Tick, UpdateProgress,
+    AppendFrames, Cancel, ChangePriority, Claim, ClaimExecution, Command, Complete, Delay,
+    DelayUntil, Fail, Hold, IssueClaimGrant, IssueGrantAndClaim, LaneOrder, LaneShare, NewFrame,
+    ReclaimExecution, Renew, Revoke, Submit, Task, Tick, UpdateProgress,
 };
 use ff_core::partition::PartitionConfig;
 use ff_core::policy::{Backoff, BackoffCurve, Policy};
-use ff_core::read::{Filter, Query, Search};
-use ff_core::state::CancelSource;
+use ff_core::read::{
+    Filter, ListPendingWaitpoints, ListSuspended, Query, ReadStream, ReadSummary, Search,
+    StreamCursor, Tail, Visibility, WaitingFilter,
+};
+use ff_core::state::{CancelSource, FrameMode};
 use ff_core::time::TimestampMs;
+use ff_test::grants::{claim_granted, grant_and_claim, issue_grant, reclaim};
 use ff_test::oracle::Oracle;
 use ff_test::stages::BEGINNING;
 use proptest::prelude::*;
@@ -55,6 +60,8 @@ fn policy() -> impl Strategy<Value = Policy> {
             policy.timeout.attempt_timeout_ms = Some(third);
             policy.timeout.execution_deadline_ms = Some(second);
             policy.retention.success_ms = Some(first);
+            policy.stream.retention_maxlen = count;
+            policy.stream.retention_ttl_ms = Some(second);
             policy
         },
     )
@@ -79,6 +86,42 @@ fn fence() -> impl Strategy<Value = LeaseFence> {
 
 fn authority() -> impl Strategy<Value = Authority> {
     prop_oneof![fence().prop_map(Authority::Fence), Just(Authority::Override)]
+}
+
+/// Frames of any form, mostly with the fence of the one execution that runs.
+fn frames() -> impl Strategy<Value = AppendFrames> {
+    let (id, live) = running();
+    let shown = prop_oneof![
+        4 => Just((id, live)),
+        1 => (target(), fence()),
+    ];
+    let body = prop_oneof![
+        any::<Vec<u8>>(),
+        "[\\[\\]{}:,\"a0-9.n]{0,20}".prop_map(String::into_bytes),
+        (65_535_usize..65_538).prop_map(|size| vec![b'1'; size]),
+    ];
+    let mode = prop::option::of(prop::sample::select(FrameMode::ALL.to_vec()));
+    let frame_type = prop_oneof![long_text(), Just("stdout".to_owned())];
+    let frame = (frame_type, body, prop::option::of(long_text()), mode).prop_map(
+        |(frame_type, body, correlation_id, mode)| NewFrame {
+            correlation_id,
+            mode,
+            ..NewFrame::new(frame_type, Content::new(body))
+        },
+    );
+    (shown, prop::collection::vec(frame, 0..4))
+        .prop_map(|((execution_id, fence), frames)| AppendFrames { execution_id, fence, frames })
+}
+
+/// Places that a caller may make, with or without a text form.
+fn place() -> impl Strategy<Value = StreamCursor> {
+    let ms = || prop_oneof![instant().prop_map(|at| at.0), Just(253_402_300_799_999)];
+    prop_oneof![
+        Just(StreamCursor::Start),
+        Just(StreamCursor::End),
+        ms().prop_map(StreamCursor::At),
+        (ms(), number()).prop_map(|(ms, seq)| StreamCursor::Id { ms, seq }),
+    ]
 }
 
 fn submit() -> impl Strategy<Value = Submit> {
@@ -140,6 +183,27 @@ fn command() -> impl Strategy<Value = Command> {
             priority
         }
         .into()),
+        (target(), number()).prop_map(|(id, grant_ttl_ms)| IssueClaimGrant {
+            grant_ttl_ms,
+            ..issue_grant(id)
+        }
+        .into()),
+        (target(), number()).prop_map(|(id, lease_ttl_ms)| ClaimExecution {
+            lease_ttl_ms,
+            ..claim_granted(id)
+        }
+        .into()),
+        (target(), number()).prop_map(|(id, lease_ttl_ms)| IssueGrantAndClaim {
+            lease_ttl_ms,
+            ..grant_and_claim(id)
+        }
+        .into()),
+        (target(), number(), prop::option::of(any::<u32>())).prop_map(
+            |(id, lease_ttl_ms, max_reclaim_count)| {
+                ReclaimExecution { lease_ttl_ms, max_reclaim_count, ..reclaim(id) }.into()
+            }
+        ),
+        frames().prop_map(Command::from),
         any::<u32>().prop_map(|most| Tick { partition: None, most }.into()),
     ]
 }
@@ -160,15 +224,25 @@ fn claim(max: u32, lease_ttl_ms: u64, weight: u32, credit: i64, lanes: usize) ->
     }
 }
 
-/// An oracle with one running execution.
+/// The execution that runs on every oracle, and its fence.
+fn running() -> (ExecutionId, LeaseFence) {
+    let (_, task) = oracle_with_task();
+    (task.execution_id, task.fence())
+}
+
 fn oracle() -> Oracle {
+    oracle_with_task().0
+}
+
+/// An oracle with one running execution.
+fn oracle_with_task() -> (Oracle, Task) {
     let oracle = Oracle::new(Settings::new("oracle", PartitionConfig::default()), BEGINNING);
     let id = ExecutionId::new(0, Uuid::from_u128(1));
     let submit =
         Submit::new(id, LaneId::new("lane0").expect("a lane"), Kind::new("kind").expect("a kind"));
     oracle.apply_now(&submit.into()).expect("a submit");
-    assert_eq!(oracle.claim_now(&claim(1, 30_000, 1, 0, 1)).expect("a claim").len(), 1);
-    oracle
+    let task = oracle.claim_now(&claim(1, 30_000, 1, 0, 1)).expect("a claim").remove(0);
+    (oracle, task)
 }
 
 fn everything(oracle: &Oracle) -> String {
@@ -211,19 +285,65 @@ proptest! {
     #[test]
     fn searches_are_answered_or_refused(
         limit in any::<u32>(), cursor in prop::option::of("\\PC{0,50}"), after in instant(),
+        older_than_ms in prop::option::of(number()),
+    ) {
+        let created = Filter { created_after: Some(after), ..Filter::default() };
+        let filter = WaitingFilter { older_than_ms, ..WaitingFilter::default() };
+        let search = Search { filter: created, cursor: cursor.clone(), limit };
+        let inbox = ListPendingWaitpoints { filter: filter.clone(), cursor: cursor.clone(), limit };
+        let suspended = ListSuspended { filter, cursor: cursor.clone(), limit };
+        for query in [Query::Search(search), inbox.into(), suspended.into()] {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            let answer = runtime.expect("a runtime").block_on(async {
+                let oracle = oracle();
+                let answer = tokio::time::timeout(Duration::from_secs(20), oracle.query(query));
+                answer.await.expect("in time")
+            });
+            match answer {
+                Ok(_) => prop_assert!((1..=500).contains(&limit) && cursor.is_none()),
+                Err(error) => prop_assert!(
+                    matches!(error.code(), Code::InvalidInput | Code::InvalidCursor), "{error}"
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn frames_are_appended_or_refused(appends in prop::collection::vec(frames(), 1..4)) {
+        let oracle = oracle();
+        for append in appends {
+            let before = everything(&oracle);
+            if let Err(refusal) = oracle.apply_now(&append.into()) {
+                prop_assert!(acceptable(refusal.code), "{refusal}");
+                prop_assert_eq!(before, everything(&oracle), "{} changed something", refusal);
+            }
+        }
+    }
+
+    #[test]
+    fn output_is_read_or_refused(
+        id in prop_oneof![Just(running().0), target()], attempt_index in prop_oneof![Just(0), any::<u32>()],
+        from in place(), to in place(), limit in prop_oneof![Just(10), any::<u32>()],
+        append in frames(), ms in prop_oneof![Just(0), number()],
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-        let filter = Filter { created_after: Some(after), ..Filter::default() };
-        let query = Query::Search(Search { filter, cursor: cursor.clone(), limit });
-        let answer = runtime.expect("a runtime").block_on(async {
+        let (execution_id, visibility) = (id, Visibility::All);
+        let read = ReadStream { execution_id, attempt_index, from, to, limit, visibility };
+        let tail = Tail { execution_id, attempt_index, after: from, limit, visibility };
+        let summary = ReadSummary { execution_id, attempt_index };
+        let codes = runtime.expect("a runtime").block_on(async {
             let oracle = oracle();
-            tokio::time::timeout(Duration::from_secs(20), oracle.query(query)).await.expect("in time")
+            let _ = oracle.apply_now(&append.into());
+            // Nothing comes: a tail that is not refused looks once.
+            let wait = Duration::from_millis(if ms <= 30_000 { 0 } else { ms });
+            [
+                oracle.ask(read).await.err(),
+                oracle.tail(tail, wait).await.err(),
+                oracle.ask(summary).await.err(),
+            ]
         });
-        match answer {
-            Ok(_) => prop_assert!((1..=500).contains(&limit) && cursor.is_none()),
-            Err(error) => prop_assert!(
-                matches!(error.code(), Code::InvalidInput | Code::InvalidCursor), "{error}"
-            ),
+        for error in codes.into_iter().flatten() {
+            prop_assert!(acceptable(error.code()), "{error}");
         }
     }
 }

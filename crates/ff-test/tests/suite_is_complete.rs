@@ -1,5 +1,5 @@
 //! The conformance suite leaves nothing out: no case that is written but not listed, no operation
-//! that no case names, no code that the rules raise and no case expects.
+//! or question that no case names, no code that the rules raise and no case expects.
 //!
 //! Source text is looked at, not behaviour: this finds what was forgotten, the cases find what is
 //! wrong.
@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use ff_core::error::{Class, Code};
 use ff_core::operation::{Claim, Command};
+use ff_core::read::Query;
+use ff_core::state::{FrameMode, StreamEnd};
 use ff_test::conformance::CASES;
 
 /// Files and folders of ff-core that hold rules and checks, by the beginning of their names.
@@ -25,6 +27,7 @@ const RULES: &[&str] = &[
     "check",
     "content",
     "backend",
+    "summary",
 ];
 
 fn source(folder: &str) -> PathBuf {
@@ -52,6 +55,14 @@ fn modules() -> Vec<(String, String)> {
 
 fn cases_text() -> String {
     modules().into_iter().map(|(_, text)| text).collect()
+}
+
+/// The cases, and the words that they are written in.
+fn words() -> String {
+    let folder = fs::read_dir(source("ff-test")).expect("the sources of ff-test").flatten();
+    let beside = folder.map(|entry| entry.path()).filter(|path| path.is_file());
+    let text: String = beside.flat_map(|path| files(&path)).map(|(_, text)| text).collect();
+    text + &cases_text()
 }
 
 /// Names that follow `before` in the text.
@@ -86,6 +97,45 @@ fn every_operation_is_named_by_a_case() {
         assert!(text.contains(&format!("\"{name}\"")), "no case names the operation {name}");
     }
     assert!(text.contains("Claim {"), "no case names {}", Claim::NAME);
+}
+
+#[test]
+fn every_question_is_asked_by_a_case() {
+    let words = words();
+    for question in Query::TYPES {
+        let asked = [format!("{question} {{"), format!("{question}::"), format!("ask({question})")];
+        assert!(asked.iter().any(|asked| words.contains(asked)), "nobody asks {question}");
+    }
+}
+
+#[test]
+fn every_topic_is_followed_by_a_case() {
+    let path = source("ff-core").join("read").join("subscription.rs");
+    let text = fs::read_to_string(path).expect("the list of topics");
+    let list = text.split("pub enum Topic {").nth(1).and_then(|rest| rest.split("\n}").next());
+    let name = |line: &str| line.strip_prefix("    ").map(str::to_owned);
+    let is_name = |line: &String| line.starts_with(char::is_uppercase);
+    let topics: Vec<_> =
+        list.expect("the list of topics").lines().filter_map(name).filter(is_name).collect();
+    let short = |topic: &String| topic.split(['(', ' ']).next().unwrap_or_default().to_owned();
+    let topics: BTreeSet<_> = topics.iter().map(short).collect();
+    let followed = [("Events", ".events("), ("Frames", ".tail("), ("Timers", ".sooner_timer(")];
+    assert_eq!(topics, followed.iter().map(|(topic, _)| (*topic).to_owned()).collect());
+    let words = words();
+    for (topic, call) in followed {
+        assert!(words.contains(call), "nobody follows {topic}");
+    }
+}
+
+#[test]
+fn every_end_and_mode_of_a_stream_is_expected_by_a_case() {
+    let text = cases_text();
+    for end in StreamEnd::ALL {
+        assert!(text.contains(&format!("StreamEnd::{end:?}")), "no case expects {end:?}");
+    }
+    for mode in FrameMode::ALL {
+        assert!(text.contains(&format!("FrameMode::{mode:?}")), "no case names {mode:?}");
+    }
 }
 
 #[test]

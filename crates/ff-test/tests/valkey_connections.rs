@@ -2,13 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ff_backend_valkey::ValkeyStore;
 use ff_core::backend::{Backend, BackendExt};
-use ff_core::read::{EventFilter, Follow, From};
-use ff_test::servers::{Server, ServerOptions};
+use ff_core::read::{EventFilter, Follow, From, Tail};
+use ff_core::state::FrameId;
+use ff_test::servers::{Server, ServerOptions, wait_until};
+use ff_test::stages::InItsTime;
 use ff_test::workload;
+use ff_test::world::{PATIENCE, World};
+use tokio::task::JoinSet;
 
 /// Connections to the server, without the one that asks.
 fn connections(server: &Server) -> u64 {
@@ -32,4 +37,29 @@ async fn waiting_again_and_again_takes_no_further_connection() {
     }
     let found = connections(&server);
     assert!((1..=4).contains(&found), "{found} connections for calls, events, timers and claims");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_tails_of_a_process_share_one_connection() {
+    let server = Server::start(ServerOptions::default());
+    let open = || async { ValkeyStore::open(server.url().parse().unwrap()).await.unwrap() };
+    let (writer, reader) = (open().await, Arc::new(open().await));
+    let world = World::new(InItsTime(Arc::new(writer)));
+    for _ in 0..50 {
+        world.submit(world.work()).await;
+    }
+    let mut tails = JoinSet::new();
+    let tasks = world.claim(50).await;
+    for task in &tasks {
+        let (reader, tail) =
+            (Arc::clone(&reader), Tail::after(task.execution_id, 0, FrameId::FIRST));
+        tails.spawn(async move { reader.tail(tail, Duration::from_secs(20)).await.unwrap() });
+    }
+    wait_until("the tails listen", PATIENCE, || connections(&server) >= 3);
+    for task in &tasks {
+        world.print(task, "from another process").await;
+    }
+    let pages = tokio::time::timeout(PATIENCE, tails.join_all()).await.unwrap();
+    assert!(pages.iter().all(|page| page.frames.len() == 1));
+    assert_eq!(connections(&server), 3, "each process has one, and the tails another");
 }

@@ -3,15 +3,19 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use ff_backend_valkey::ValkeyStore;
 use ff_core::backend::BackendExt;
 use ff_core::id::ExecutionId;
 use ff_core::operation::Trim;
 use ff_core::read::{Filter, Search};
+use ff_core::state::FrameMode;
 use ff_core::time::TimestampMs;
-use ff_test::servers;
-use ff_test::stages::ValkeyStage;
-use ff_test::world::World;
+use ff_test::output::{fleeting, frame, patch};
+use ff_test::servers::{self, Server, ServerOptions, wait_until};
+use ff_test::stages::{InItsTime, ValkeyStage};
+use ff_test::world::{PATIENCE, World};
 
 const HOUR: i64 = 3_600_000;
 
@@ -81,4 +85,38 @@ async fn what_outlives_its_list_is_still_found_and_the_rest_leaves_nothing() {
         .filter(|key| !key.contains(":wake:"))
         .collect();
     assert_eq!(left, Vec::<&str>::new(), "something is left of what is gone");
+}
+
+/// When the server removes the frames of each mode, in Unix milliseconds; -1: never, -2: they are
+/// not there.
+fn frame_expiries(server: &Server, id: ExecutionId) -> [i64; 3] {
+    FrameMode::ALL.map(|mode| {
+        let (partition, uuid) = (id.partition(), id.uuid());
+        let key = format!("ff:exec:{{fp:{partition}}}:{uuid}:frames:0:{}", mode.code());
+        server.command(&["PEXPIRETIME", &key]).unwrap().trim().parse().unwrap()
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_past_their_time_go_by_themselves() {
+    let server = Server::start(ServerOptions::default());
+    let store = ValkeyStore::open(server.url().parse().unwrap()).await.unwrap();
+    let world = World::new(InItsTime(Arc::new(store)));
+    let policy = r#"{"stream_policy":{"retention_ttl_ms":300}}"#;
+    let task = world.start(world.work_with(policy)).await;
+    let id = task.execution_id;
+    let said = vec![frame("a"), patch(r#"{"a":1}"#), fleeting("x")];
+    let last = world.append(&task, said).await[2].id;
+    let [durable, summary, best_effort] = frame_expiries(&server, id);
+    assert_eq!((durable, summary), (-1, -1), "an open stream is kept");
+    assert_eq!(best_effort, last.ms + 60_000);
+    world.complete(&task).await.unwrap();
+    let ended = world.output(id, 0).await.closed.unwrap().at.0;
+    let expiries = frame_expiries(&server, id);
+    assert!(expiries.iter().all(|at| [ended + 300, -2].contains(at)), "{expiries:?}");
+    wait_until("frames are gone", PATIENCE, || frame_expiries(&server, id) == [-2; 3]);
+    let page = world.output(id, 0).await;
+    assert_eq!((page.frames, page.count), (Vec::new(), 3));
+    assert_eq!(page.trimmed_before, Some(last.successor()));
+    world.audit().await;
 }

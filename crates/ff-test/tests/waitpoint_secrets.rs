@@ -18,7 +18,7 @@ use ff_core::operation::{
     Command, CreatePendingWaitpoint, DeliverSignal, IssuedWaitpoint, Message, RotateSecret,
     SeedSecret, Settled, Submit, Task,
 };
-use ff_core::read::ListKids;
+use ff_core::read::{ListKids, WaitingFilter};
 use ff_core::token::{Secret, WaitpointToken};
 use ff_test::servers::{Server, ServerOptions};
 use ff_test::signalling::{
@@ -227,6 +227,11 @@ async fn eventful(world: &World) -> Trail {
     trail.keep(&world.act(issue(id, "first")).await);
     let third = world.act(remint(id, "second")).await;
     trail.keep(&third);
+    let waiting = WaitingFilter::default();
+    let (inbox, suspended) =
+        (world.inbox(&waiting, 10).await, world.all_suspended(&waiting, 10).await);
+    assert_eq!((inbox.len(), suspended.len()), (2, 1));
+    trail.say(&(inbox, suspended));
     trail.say(&world.act(signal(id, &third, "go")).await);
     trail.refused(world, issue(id, "second"), Code::WaitpointClosed).await;
     trail.say(&world.claim_one().await);

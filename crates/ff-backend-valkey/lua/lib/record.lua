@@ -1,17 +1,21 @@
 -- The head of a stored record: the part that functions read. What follows it is opaque here.
 -- Bytes: last event 6, revision 6, event seq 4, lease epoch 4, index 4 and type 1 of the attempt
 -- that the next claim opens or continues, flags 1, length of a noted claim 2. With flag 1 follow
--- deadline 6 (0 for none), one more than the time left of the attempt 6 (0 for no limit), and when
--- a pending waitpoint closes 6 (0 for none). Then the noted claim, then the body.
+-- deadline 6 (0 for none), one more than the time left of the attempt 6 (0 for no limit), when a
+-- pending waitpoint closes 6 (0 for none), and the bytes that the next task carries besides its
+-- payload 6. Then the noted claim, then the body.
 
 local HEAD = '>I6I6I4I4I4BBI2'
 local HEAD_BEHIND_NUMBER = '>I6I4I4I4BBI2'
 local HEAD_BYTES = 28
 local FLAGS_AT = 26
-local TIMED = 1
-local TIMES = '>I6I6I6'
-local TIMED_BYTES = 18
+local LIMITED = 1
+local LIMITS = '>I6I6I6I6'
+local LIMITS_BYTES = 24
 local PAYLOAD_BESIDE = 2
+
+-- Most bytes of a payload that stands in the record.
+local INLINE_BYTES = @INLINE_BYTES@
 
 local function has_flag(flags, flag)
   return math.floor(flags / flag) % 2 == 1

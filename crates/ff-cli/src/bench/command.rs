@@ -9,6 +9,7 @@ use super::idle::Idle;
 use super::lifecycle::Lifecycle;
 use super::memory::Memory;
 use super::start_latency::StartLatency;
+use super::stream::Stream;
 use super::suspend_resume::SuspendResume;
 use super::{Measured, Place, Report, Target};
 
@@ -47,6 +48,7 @@ enum Scenario {
     Lifecycle(Lifecycle),
     StartLatency(StartLatency),
     SuspendResume(SuspendResume),
+    Stream(Stream),
     Idle(Idle),
     Memory(Memory),
     Backlog(Backlog),
@@ -76,6 +78,7 @@ impl Scenario {
             Self::Lifecycle(scenario) => on_store(scenario, place).await,
             Self::StartLatency(scenario) => on_store(scenario, place).await,
             Self::SuspendResume(scenario) => on_store(scenario, place).await,
+            Self::Stream(scenario) => on_store(scenario, place).await,
             Self::Idle(scenario) => on_store(scenario, place).await,
             Self::Memory(scenario) => on_store(scenario, place).await,
             Self::Backlog(scenario) => on_store(scenario, place).await,

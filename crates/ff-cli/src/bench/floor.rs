@@ -11,8 +11,8 @@ use ff_core::limits;
 use serde::Serialize;
 
 use super::command::Named;
-use super::place::Options;
 use super::{Latencies, Measured, Place, progress};
+use crate::stores::Options;
 
 const SQLITE_BATCH: u32 = 99;
 const SQLITE_PAYLOAD_BYTES: usize = 4096;

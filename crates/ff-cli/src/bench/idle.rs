@@ -12,8 +12,9 @@ use tokio::task::JoinSet;
 
 use super::command::{Named, OnStore};
 use super::host::cpu_time;
-use super::store::{Counts, Store};
+use super::store::Counts;
 use super::{Faults, Measured, Target, progress};
+use crate::stores::Store;
 
 /// Time for everybody to begin to wait, before the measurement.
 const SETTLING: Duration = Duration::from_millis(500);

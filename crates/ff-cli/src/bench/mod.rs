@@ -19,6 +19,7 @@ mod report;
 mod scratch;
 mod start_latency;
 mod store;
+mod stream;
 mod suspend_resume;
 mod target;
 
@@ -26,7 +27,6 @@ pub(crate) use command::Bench;
 use faults::Faults;
 use latency::Latencies;
 use place::Place;
-pub(crate) use place::UnknownStore;
 use report::{Measured, Report};
 use scratch::Scratch;
 use target::Target;

@@ -1,8 +1,6 @@
 //! Where a run writes.
 
-use std::fmt;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use ff_backend_sqlite::SqliteOptions;
@@ -10,9 +8,7 @@ use ff_backend_valkey::ValkeyOptions;
 use tempfile::TempDir;
 
 use super::Scratch;
-
-/// A person who waits at a terminal for a server that is not there should soon be told.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+use crate::stores::Options;
 
 /// The store that a URL names, or a temporary one that goes with this value.
 pub(crate) struct Place {
@@ -24,26 +20,12 @@ pub(crate) struct Place {
     _temporary: Option<TempDir>,
 }
 
-#[derive(Clone)]
-pub(crate) enum Options {
-    Sqlite(SqliteOptions),
-    Valkey(ValkeyOptions),
-}
-
-/// The URL of a store names none that there is. What follows the scheme is not repeated: it may
-/// hold a password.
-#[derive(Debug)]
-pub(crate) struct UnknownStore {
-    scheme: Option<String>,
-}
-
 impl Place {
     pub(crate) fn choose(url: Option<&str>) -> anyhow::Result<Self> {
         let Some(url) = url else { return Self::temporary() };
-        match url.split_once(':').map(|(scheme, _)| scheme) {
-            Some("sqlite") => Ok(Self::new(url.to_owned(), Options::Sqlite(url.parse()?), None)),
-            Some("valkey" | "valkeys" | "redis" | "rediss") => Self::on_server(url),
-            scheme => Err(UnknownStore { scheme: scheme.map(str::to_owned) }.into()),
+        match Options::parse(url)? {
+            Options::Valkey(options) => Ok(Self::on_server(url, options)),
+            options => Ok(Self::new(url.to_owned(), options, None)),
         }
     }
 
@@ -60,15 +42,13 @@ impl Place {
 
     /// Without a prefix in the URL the run takes one of its own: the default is that of a real
     /// deployment.
-    fn on_server(url: &str) -> anyhow::Result<Self> {
+    fn on_server(url: &str, mut options: ValkeyOptions) -> Self {
         let scratch = Scratch::default();
-        let mut options: ValkeyOptions = url.parse()?;
-        options.connect_patience = CONNECT_PATIENCE;
         if !names_prefix(url) {
             options = scratch.store("", &options);
         }
         let (url, options) = (options.to_string(), Options::Valkey(options));
-        Ok(Self { url, options, scratch, _temporary: None })
+        Self { url, options, scratch, _temporary: None }
     }
 
     /// A fresh place in the same folder or on the same server with the same durability. Files are
@@ -112,22 +92,6 @@ fn folder_beside(path: &Path) -> anyhow::Result<TempDir> {
     TempDir::with_prefix_in("ff-bench-", parent)
         .with_context(|| format!("no place for a second store in {}", parent.display()))
 }
-
-impl fmt::Display for UnknownStore {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.scheme {
-            Some(scheme) => write!(out, "no store is known by {scheme}: in its URL")?,
-            None => write!(out, "the URL of the store has no scheme")?,
-        }
-        write!(
-            out,
-            "; there are sqlite:PATH, sqlite::memory:, valkey://HOST:PORT and valkeys:// with TLS, \
-             also written redis:// and rediss://"
-        )
-    }
-}
-
-impl std::error::Error for UnknownStore {}
 
 #[cfg(test)]
 mod tests {

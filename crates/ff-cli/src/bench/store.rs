@@ -1,20 +1,10 @@
-//! The stores that can be measured, and what only some of them tell.
+//! What can be measured of a store, and what only some of them tell.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use ff_backend_sqlite::SqliteStore;
-use ff_backend_valkey::ValkeyStore;
-use ff_core::backend::Backend;
 use ff_core::error::EngineError;
 
-use super::place::{Options, Place};
-
-#[derive(Clone)]
-pub(crate) enum Store {
-    Sqlite(Arc<SqliteStore>),
-    Valkey(Arc<ValkeyStore>),
-}
+use crate::stores::Store;
 
 /// What a store has done up to an instant.
 #[derive(Debug, Clone, Copy)]
@@ -29,22 +19,6 @@ pub(crate) struct Counts {
 }
 
 impl Store {
-    pub(crate) async fn open(place: &Place) -> anyhow::Result<Self> {
-        Ok(match &place.options {
-            Options::Sqlite(options) => Self::Sqlite(Arc::new(SqliteStore::open(options.clone())?)),
-            Options::Valkey(options) => {
-                Self::Valkey(Arc::new(ValkeyStore::open(options.clone()).await?))
-            }
-        })
-    }
-
-    pub(crate) fn backend(&self) -> Arc<dyn Backend> {
-        match self {
-            Self::Sqlite(store) => Arc::clone(store) as Arc<dyn Backend>,
-            Self::Valkey(store) => Arc::clone(store) as Arc<dyn Backend>,
-        }
-    }
-
     pub(crate) async fn counts(&self) -> Result<Counts, EngineError> {
         match self {
             Self::Sqlite(store) => {

@@ -12,8 +12,9 @@ use ff_core::operation::{Claim, Complete, LaneOrder, LaneShare, Operation, Submi
 use ff_core::read::Audit;
 use uuid::Uuid;
 
-use super::store::{Counts, Store};
+use super::store::Counts;
 use super::{Faults, Place, progress};
+use crate::stores::Store;
 
 /// A run takes back no lease, however long it lasts.
 const LEASE_TTL_MS: u64 = limits::LEASE_TTL_MAX_MS;
@@ -33,7 +34,7 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) async fn open(place: Place) -> anyhow::Result<Self> {
-        let store = Store::open(&place).await?;
+        let store = Store::open(&place.options).await?;
         Ok(Self {
             backend: store.backend(),
             store,

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::Code;
+use crate::capability::Capabilities;
 use crate::id::AttemptId;
 use crate::state::{LifecyclePhase, Outcome};
 
@@ -27,11 +28,14 @@ pub struct Refusal {
     /// The input field at fault, where one is.
     pub field: Option<&'static str>,
     pub current: Option<Current>,
+    /// What the worker would have to be able to do besides.
+    pub missing_capabilities: Option<Capabilities>,
 }
 
 impl Refusal {
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, detail: detail.into(), field: None, current: None }
+        let detail = detail.into();
+        Self { code, detail, field: None, current: None, missing_capabilities: None }
     }
 
     /// A refusal that points at an input field.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
 use super::uuids::parse_uuid;
-use super::{FlowId, IdempotencyKey, Namespace};
+use super::{FlowId, IdempotencyKey, Namespace, PartitionFamily, PartitionKey};
 use crate::partition::{PartitionConfig, crc16, partition_of};
 
 /// `{fp:N}:<uuid>`, N being the partition.
@@ -80,6 +80,10 @@ impl ExecutionId {
         self.partition
     }
 
+    pub const fn partition_key(&self) -> PartitionKey {
+        PartitionKey { family: PartitionFamily::Flow, index: self.partition }
+    }
+
     /// Uuid, then partition in big-endian order: sorts as the id does.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -145,7 +149,7 @@ fn hex(number: u16) -> [u8; 4] {
     [12, 8, 4, 0].map(|shift| b"0123456789abcdef"[usize::from(number >> shift & 0xf)])
 }
 
-fn parse_partition(number: &str) -> Option<u16> {
+pub(super) fn parse_partition(number: &str) -> Option<u16> {
     let canonical = number.bytes().all(|b| b.is_ascii_digit())
         && (number.len() == 1 || !number.starts_with('0'));
     let partition = number.parse().ok()?;

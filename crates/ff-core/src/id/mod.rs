@@ -6,6 +6,7 @@
 mod execution;
 mod fence;
 mod handle;
+mod partition_key;
 mod text;
 mod uuids;
 
@@ -13,6 +14,7 @@ pub use execution::{ExecutionId, ExecutionIdParseError};
 pub(crate) use fence::fence_required;
 pub use fence::{Authority, LeaseFence};
 pub use handle::{Handle, HandleKind};
+pub use partition_key::{PartitionFamily, PartitionKey, PartitionKeyParseError};
 pub use text::{
     ContentType, IdempotencyKey, Kid, Kind, LaneId, LaneIdError, Namespace, SignalName, TextError,
     WaitpointKey, WorkerId, WorkerInstanceId,

@@ -3,8 +3,8 @@
 use super::draft::Halt;
 use super::step::Step;
 use super::{
-    Facts, Needs, Settings, cancel, complete, delay, delete, fail, hold, priority, progress, renew,
-    replay, revoke, secret, signal, submit, suspend, tags, tick, waitpoint,
+    Facts, Needs, Settings, cancel, complete, delay, delete, fail, frame, grant, hold, priority,
+    progress, renew, replay, revoke, secret, signal, submit, suspend, tags, tick, waitpoint,
 };
 use crate::check::check_partition;
 use crate::error::Refusal;
@@ -38,6 +38,7 @@ fn decide(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Ste
     Ok(match command {
         Command::Submit(op) => submit::submit(facts, op, now)?.map(Reply::Submit),
         Command::Renew(op) => renew::renew(facts, op, now)?.map(Reply::Renew),
+        Command::AppendFrames(op) => frame::append(facts, op, now)?.map(Reply::AppendFrames),
         Command::UpdateProgress(op) => progress::update(facts, op, now)?.map(Reply::UpdateProgress),
         Command::Complete(op) => complete::complete(facts, op, now)?.map(Reply::Complete),
         Command::Fail(op) => fail::fail(facts, op, now)?.map(Reply::Fail),
@@ -56,6 +57,20 @@ fn decide(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Ste
             tick::mark_lease_expired(facts, op, now)?.map(Reply::MarkLeaseExpired)
         }
         Command::Tick(op) => tick::tick(facts, op, now)?.map(Reply::Tick),
+        Command::IssueClaimGrant(op) => grant::issue(facts, op, now)?.map(Reply::IssueClaimGrant),
+        Command::ClaimExecution(op) => grant::claim(facts, op, now)?.map(Reply::ClaimExecution),
+        Command::ClaimResumedExecution(op) => {
+            grant::claim_resumed(facts, op, now)?.map(Reply::ClaimResumedExecution)
+        }
+        Command::IssueGrantAndClaim(op) => {
+            grant::grant_and_claim(facts, op, now)?.map(Reply::IssueGrantAndClaim)
+        }
+        Command::IssueReclaimGrant(op) => {
+            grant::issue_reclaim(facts, op, now)?.map(Reply::IssueReclaimGrant)
+        }
+        Command::ReclaimExecution(op) => {
+            grant::reclaim(facts, op, now)?.map(Reply::ReclaimExecution)
+        }
         Command::SeedSecret(op) => secret::seed(facts, op)?.map(Reply::SeedSecret),
         Command::RotateSecret(op) => secret::rotate(facts, op, now)?.map(Reply::RotateSecret),
         Command::CreatePendingWaitpoint(op) => {
@@ -70,10 +85,4 @@ fn decide(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Ste
             signal::approve(facts, op, now)?.map(Reply::DeliverApproval)
         }
     })
-}
-
-impl<R> Step<R> {
-    fn map(self, reply: impl FnOnce(R) -> Reply) -> Step {
-        Step { reply: self.reply.map(reply), changes: self.changes }
-    }
 }

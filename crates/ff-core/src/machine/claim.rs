@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::draft::Draft;
-use super::extras::extras;
+use super::draft::{Draft, Halt};
+use super::extras::{extras, settled};
 use super::facts::{Candidates, Facts, Needs, QueueView, Settings};
 use super::step::{Changed, Changes, Step};
-use crate::error::Refusal;
+use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
 use crate::id::{AttemptId, ExecutionId, Handle, HandleKind, LeaseId, WorkerId, WorkerInstanceId};
 use crate::limits;
@@ -36,12 +36,14 @@ pub struct LeaseTerms {
     pub worker_id: WorkerId,
     pub worker_instance_id: WorkerInstanceId,
     pub ttl_ms: u64,
+    /// It uses a grant up.
+    pub granted: bool,
 }
 
 /// What a claim makes of one execution. For a store that notes a claim in short and works it out
 /// when it reads the record.
 pub fn lease(execution: Arc<Execution>, terms: &LeaseTerms, now: TimestampMs) -> Changed {
-    let mut draft = Draft::of(execution, now);
+    let mut draft = Draft::untouched(execution, now);
     draft.lease_to(terms);
     draft.finish()
 }
@@ -128,29 +130,42 @@ impl<'a, F: Facts> Round<'a, F> {
         if !eligible {
             return Ok(Confirmed::PassedOver);
         }
-        let mut draft = Draft::of(execution, self.now);
-        if draft.execution.deadline_at.is_some_and(|deadline| deadline <= self.now) {
-            draft.expire(self.facts.settings());
+        if execution.deadline_at.is_some_and(|deadline| deadline <= self.now) {
+            let mut draft = Draft::of(execution, self.now);
+            draft.expire_if_due(self.facts.settings());
             self.changed.push(draft.finish());
             return Ok(Confirmed::PassedOver);
         }
-        let payload = self.facts.payload(id)?.unwrap_or_default();
         #[expect(clippy::cast_possible_truncation, reason = "a claim has at most 1000 tasks")]
         let terms = self.op.terms(self.tasks.len() as u32);
+        let mut draft = Draft::untouched(execution, self.now);
         draft.lease_to(&terms);
-        let extras = match extras(self.facts, &draft.execution, limits::CLAIM_REPLY_BYTES)? {
-            Ok(extras) => extras,
-            Err(refusal) => return Ok(Confirmed::Broken(refusal)),
-        };
-        let bytes = self.bytes + payload.len() + extras.bytes();
-        if !self.tasks.is_empty() && bytes > limits::CLAIM_REPLY_BYTES {
+        let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
+        let payload = self.facts.payload(id)?.map_or(0, |payload| payload.len() as u64);
+        if !self.tasks.is_empty() && payload + draft.execution.extras_bytes() > left as u64 {
             return Ok(Confirmed::ReplyFull);
         }
-        self.bytes = bytes;
-        self.tasks.extend(Task::of(&draft.execution, payload, extras, self.facts.settings()));
+        let task = match settled(task_of(self.facts, &draft.execution, left))? {
+            Ok(task) => task,
+            Err(refusal) => return Ok(Confirmed::Broken(refusal)),
+        };
+        self.bytes += task.payload.len() + task.extras.bytes();
+        self.tasks.push(task);
         self.changed.push(draft.finish());
         Ok(Confirmed::Taken)
     }
+}
+
+/// The task of the live lease; with at most so many bytes, unless its payload alone has more.
+pub(super) fn task_of(
+    facts: &impl Facts,
+    execution: &Execution,
+    most: usize,
+) -> Result<Task, Halt> {
+    let payload = facts.payload(execution.id)?.unwrap_or_default();
+    let extras = extras(facts, execution, most.saturating_sub(payload.len()))??;
+    Task::of(execution, payload, extras, facts.settings())
+        .ok_or_else(|| Refusal::new(Code::InvariantViolation, "a task without a lease").into())
 }
 
 enum Confirmed {
@@ -163,7 +178,7 @@ enum Confirmed {
 
 impl Draft {
     /// Makes the lease: a new attempt, or the open one continued.
-    fn lease_to(&mut self, terms: &LeaseTerms) {
+    pub(super) fn lease_to(&mut self, terms: &LeaseTerms) {
         let Phase::Runnable(runnable) = &self.execution.phase else { return };
         let attempt = self.attempt_for(runnable.next, terms);
         let timeout = self.execution.policy().timeout.attempt_timeout_ms;
@@ -183,6 +198,7 @@ impl Draft {
             expires_at: self.now.after(terms.ttl_ms),
             ttl_ms: terms.ttl_ms,
             attempt_deadline_at: left.map(|left| self.now.after(left)),
+            granted: terms.granted,
         });
         self.event_with(EventKind::Claimed, data);
     }
@@ -217,6 +233,8 @@ impl Draft {
             active_ms: 0,
             failure_reason: None,
             failure_category: None,
+            stream: None,
+            stream_end: None,
         }
     }
 }
@@ -241,6 +259,7 @@ impl Claim {
             worker_id: self.worker_id.clone(),
             worker_instance_id: self.worker_instance_id.clone(),
             ttl_ms: self.lease_ttl_ms,
+            granted: false,
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
 
-use super::rows::RowChange;
-use super::step::{Changed, Changes};
+use super::rows::{RowChange, RowKey, decode, find};
+use super::step::{Changed, Changes, FrameChange, Step};
 use super::{Facts, Needs};
 use crate::content::Content;
 use crate::error::{Code, Refusal};
@@ -44,6 +45,7 @@ pub(super) struct Draft {
     pub(super) now: TimestampMs,
     pub(super) result: Option<Content>,
     pub(super) archived: Option<Attempt>,
+    pub(super) frames: Option<FrameChange>,
     before: Option<Arc<Execution>>,
     payload: Option<Bytes>,
     events: Vec<Event>,
@@ -51,8 +53,16 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// A change of an existing execution.
+    /// A change of an existing execution. Waitpoints that time has closed are closed first, whether
+    /// a tick has come by or not, so that no rule depends on when it does.
     pub(super) fn of(before: Arc<Execution>, now: TimestampMs) -> Self {
+        let mut draft = Self::untouched(before, now);
+        draft.close_unused();
+        draft
+    }
+
+    /// A change that leaves to others what time has done: a claim, which some stores note in short.
+    pub(super) fn untouched(before: Arc<Execution>, now: TimestampMs) -> Self {
         let execution = Execution::clone(&before);
         Self { before: Some(before), ..Self::blank(execution, now) }
     }
@@ -63,9 +73,9 @@ impl Draft {
     }
 
     fn blank(execution: Execution, now: TimestampMs) -> Self {
-        let (before, payload, result, archived) = (None, None, None, None);
+        let (before, payload, result, archived, frames) = (None, None, None, None, None);
         let (events, rows) = (Vec::new(), Vec::new());
-        Self { execution, now, result, archived, before, payload, events, rows }
+        Self { execution, now, result, archived, frames, before, payload, events, rows }
     }
 
     /// Notes an event of this step, once for each thing that changes. Call it after the change.
@@ -105,6 +115,19 @@ impl Draft {
         self.rows.push(change);
     }
 
+    /// A row as this step leaves it.
+    pub(super) fn find_row<T: DeserializeOwned>(
+        &self,
+        facts: &impl Facts,
+        key: &RowKey,
+    ) -> Result<Option<T>, Halt> {
+        match self.rows.iter().rev().find(|change| change.key == *key) {
+            Some(RowChange { bytes: Some(bytes), .. }) => Ok(Some(decode(bytes)?)),
+            Some(RowChange { bytes: None, .. }) => Ok(None),
+            None => find(facts, self.execution.id, key),
+        }
+    }
+
     pub(super) fn finish(mut self) -> Changed {
         self.execution.revision += 1;
         Changed {
@@ -116,6 +139,25 @@ impl Draft {
             result: self.result,
             archived: self.archived,
             rows: self.rows,
+            frames: self.frames,
+        }
+    }
+
+    /// Answers with what has been changed, if anything has.
+    pub(super) fn answer<R>(self, reply: R) -> Step<R> {
+        Step::done(reply, self.changes())
+    }
+
+    /// Refuses; what has been changed so far stays.
+    pub(super) fn refuse(self, refusal: Refusal) -> Halt {
+        Halt::refused_with(refusal, self.changes())
+    }
+
+    fn changes(self) -> Changes {
+        if self.before.as_deref() == Some(&self.execution) {
+            Changes::default()
+        } else {
+            self.finish().into()
         }
     }
 
@@ -130,6 +172,7 @@ impl Draft {
             result: None,
             archived: None,
             rows: Vec::new(),
+            frames: None,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::state::{Execution, Signal, TimedOut};
 const TIMEOUT_SIGNAL: &str = "__timeout__";
 
 /// What goes along with the current attempt: nothing, unless it was resumed. Bodies of signals come
-/// along up to `most` bytes.
+/// along as long as all of it has at most `most` bytes.
 pub fn extras(
     facts: &impl Facts,
     execution: &Execution,
@@ -63,7 +63,8 @@ fn page(facts: &impl Facts, execution: &Execution, query: &ListSignals) -> Resul
     Ok(Signals { items, next: (end < execution.waits.signals).then_some(end) })
 }
 
-fn settled<T>(result: Result<T, Halt>) -> Result<Result<T, Refusal>, Needs> {
+/// Sorts what stopped a rule: a refusal is an answer, lacking facts are not.
+pub(super) fn settled<T>(result: Result<T, Halt>) -> Result<Result<T, Refusal>, Needs> {
     match result {
         Ok(value) => Ok(Ok(value)),
         Err(Halt::Needs(needs)) => Err(needs),
@@ -73,15 +74,13 @@ fn settled<T>(result: Result<T, Halt>) -> Result<Result<T, Refusal>, Needs> {
 
 fn load(facts: &impl Facts, execution: &Execution, most: usize) -> Result<Extras, Halt> {
     let mut extras = Extras::default();
-    let attempt = execution.attempt.as_ref().map(|attempt| attempt.index);
-    if attempt.is_some() && execution.waits.metadata_of == attempt {
+    let Some(attempt) = &execution.attempt else { return Ok(extras) };
+    if execution.waits.metadata_of(attempt.index).is_some() {
         extras.metadata = facts.row(execution.id, &RowKey::named(Family::Metadata, ""))?;
     }
-    let resumed = execution.waits.resumed.as_ref();
-    let Some(resumed) = resumed.filter(|resumed| Some(resumed.attempt_index) == attempt) else {
-        return Ok(extras);
-    };
-    let signals = found(facts, execution.id, &resumed.signals, most)?.into_iter();
+    let Some(resumed) = execution.waits.resumed_of(attempt.index) else { return Ok(extras) };
+    let most = most.saturating_sub(extras.bytes());
+    let signals = found(facts, execution.id, &resumed.signals.numbers, most)?.into_iter();
     extras.resume_signals = signals.map(|(signal, body)| ResumeSignal::of(signal, body)).collect();
     extras.resume_signals.extend(resumed.timed_out.and_then(timeout_signal));
     Ok(extras)
@@ -101,20 +100,23 @@ fn found(
         found.extend(find::<Signal>(facts, id, &key)?);
     }
     let mut left = most;
-    let fits = |signal: &&Signal| {
+    let mut fits = |signal: &Signal| {
         let bytes = signal.bytes as usize;
+        let fits = bytes <= left;
+        // The first that does not fit ends it: a receiver has bodies up to a signal.
         left = left.saturating_sub(bytes);
-        left > 0 && signal.body.is_none()
+        fits
     };
-    let beside: Vec<_> = found.iter().filter(fits).map(body_row).collect();
-    facts.want_rows(id, &beside)?;
+    let found: Vec<_> = found.into_iter().map(|signal| (fits(&signal), signal)).collect();
+    let beside = |(fits, signal): &&(bool, Signal)| *fits && signal.body.is_none();
+    let wanted: Vec<_> = found.iter().filter(beside).map(|(_, signal)| body_row(signal)).collect();
+    facts.want_rows(id, &wanted)?;
     let mut signals = Vec::with_capacity(found.len());
-    for signal in found {
-        let key = body_row(&signal);
+    for (fits, signal) in found {
         let payload = match &signal.body {
+            _ if !fits => None,
             Some(body) => Some(body.clone()),
-            None if beside.contains(&key) => facts.row(id, &key)?,
-            None => None,
+            None => facts.row(id, &body_row(&signal))?,
         };
         signals.push((signal, payload));
     }

@@ -18,8 +18,7 @@ pub(super) fn hold(facts: &impl Facts, op: &Hold, now: TimestampMs) -> Result<St
     if runnable.causes.hold.is_some() {
         return Ok(Step::unchanged(Settled::AlreadySatisfied));
     }
-    runnable.causes.hold = Some(op.detail.clone());
-    runnable.since = now;
+    runnable.hold(op.detail.clone(), now);
     let data = EventData::from([
         ("reason".to_owned(), "paused_by_operator".into()),
         ("detail".to_owned(), op.detail.as_str().into()),

@@ -20,6 +20,8 @@ mod extras;
 mod facts;
 mod fail;
 mod fence;
+mod frame;
+mod grant;
 mod hold;
 mod overlay;
 mod priority;
@@ -47,4 +49,4 @@ pub use facts::{
 };
 pub use overlay::Overlay;
 pub use rows::{Family, RowChange, RowKey, decode as decode_row};
-pub use step::{Changed, Changes, Step};
+pub use step::{Changed, Changes, FrameChange, ShelfChange, Step};

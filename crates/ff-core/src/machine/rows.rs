@@ -27,16 +27,19 @@ pub enum Family {
     Suspend,
     /// What the last suspend left for whoever goes on.
     Metadata,
+    /// Summaries, by number of their attempt.
+    Summary,
 }
 
 impl Family {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Signal,
         Self::SignalBody,
         Self::SignalKey,
         Self::Waitpoint,
         Self::Suspend,
         Self::Metadata,
+        Self::Summary,
     ];
 
     /// The number under which stores keep it; never given to another family.
@@ -48,6 +51,7 @@ impl Family {
             Self::Waitpoint => 4,
             Self::Suspend => 5,
             Self::Metadata => 6,
+            Self::Summary => 7,
         }
     }
 }

@@ -1,14 +1,10 @@
 //! The rules of signals: checked, kept, weighed; the one that meets the condition resumes.
 
-use std::sync::Arc;
-
 use super::Facts;
 use super::draft::{Draft, Halt, existing};
 use super::rows::{Family, RowChange, RowKey, find};
 use super::step::Step;
-use super::waits::{
-    Found, GoingOn, find_waitpoint, is_unused, time_is_over, waitpoint_closed, waitpoint_not_found,
-};
+use super::waits::{Found, GoingOn, waitpoint_closed, waitpoint_not_found};
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
 use crate::id::{ExecutionId, IdempotencyKey, WaitpointId, WaitpointKey};
@@ -28,8 +24,8 @@ pub(super) fn deliver(
     op: &DeliverSignal,
     now: TimestampMs,
 ) -> Result<Step<Signalled>, Halt> {
-    let execution = existing(facts, op.execution_id)?;
-    let found = find_waitpoint(facts, &execution, &op.waitpoint)?;
+    let draft = Draft::of(existing(facts, op.execution_id)?, now);
+    let found = draft.find_waitpoint(facts, &op.waitpoint)?;
     let token = op.token.as_ref().ok_or_else(|| {
         Refusal::at(Code::MissingToken, "token", "a signal needs the waitpoint's token")
     })?;
@@ -43,7 +39,7 @@ pub(super) fn deliver(
         Some(Found::Closed(closed)) => check(closed.id, &closed.token)?,
     }
     let found = found.ok_or_else(waitpoint_not_found)?;
-    accept(facts, execution, found, &op.signal, now)
+    accept(facts, draft, found, &op.signal)
 }
 
 pub(super) fn approve(
@@ -56,41 +52,39 @@ pub(super) fn approve(
         let detail = format!("the execution is of lane {:?}, not {lane:?}", execution.about.lane);
         return Err(Refusal::at(Code::LaneMismatch, "lane", detail).into());
     }
-    let found =
-        find_waitpoint(facts, &execution, &op.waitpoint)?.ok_or_else(waitpoint_not_found)?;
-    accept(facts, execution, found, &op.message()?, now)
+    let draft = Draft::of(execution, now);
+    let found = draft.find_waitpoint(facts, &op.waitpoint)?.ok_or_else(waitpoint_not_found)?;
+    accept(facts, draft, found, &op.message()?)
 }
 
 /// Takes a signal whose sender may send it.
 fn accept(
     facts: &impl Facts,
-    execution: Arc<Execution>,
+    mut draft: Draft,
     found: Found,
     message: &Message,
-    now: TimestampMs,
 ) -> Result<Step<Signalled>, Halt> {
+    let id = draft.execution.id;
     if let Some(key) = &message.idempotency_key
-        && let Some(first) = known_signal(facts, execution.id, key, now)?
+        && let Some(first) = known_signal(facts, id, key, draft.now)?
     {
         let (signal_id, effect) = (first.id, first.effect);
         return Ok(Step::unchanged(Signalled::Duplicate { signal_id, effect }));
     }
-    let waitpoint = signalable(&execution, found, now)?;
-    let most = execution.policy().max_signals_per_execution;
-    if execution.waits.signals >= most {
+    let waitpoint = signalable(&draft.execution, found)?;
+    let most = draft.execution.policy().max_signals_per_execution;
+    if draft.execution.waits.signals >= most {
         let detail = format!("the execution has accepted {most} signals, its policy's limit");
         return Err(Refusal::new(Code::SignalLimitExceeded, detail).into());
     }
-    let mut draft = Draft::of(execution, now);
     let effect = draft.hear(&waitpoint, message);
     let signal_id = message.signal_id;
     Ok(Step::done(Signalled::Accepted { signal_id, effect }, draft.finish().into()))
 }
 
-/// The waitpoint, if it takes signals. The answer is the same before and after time is seen to have
-/// closed one.
-fn signalable(execution: &Execution, found: Found, now: TimestampMs) -> Result<Waitpoint, Refusal> {
-    if execution.waits.open.iter().all(|waitpoint| is_unused(waitpoint, now)) {
+/// The waitpoint, if it takes signals.
+fn signalable(execution: &Execution, found: Found) -> Result<Waitpoint, Refusal> {
+    if execution.waits.open.is_empty() {
         let detail = format!(
             "the execution is {} and has no open waitpoint",
             execution.public_state().as_str()
@@ -99,7 +93,6 @@ fn signalable(execution: &Execution, found: Found, now: TimestampMs) -> Result<W
     }
     match found {
         Found::Closed(closed) => Err(waitpoint_closed(&closed)),
-        Found::Open(waitpoint) if is_unused(&waitpoint, now) => Err(time_is_over()),
         Found::Open(waitpoint) => Ok(waitpoint),
     }
 }
@@ -191,7 +184,7 @@ impl Draft {
         if effect != SignalEffect::AppendedToWaitpoint {
             return (effect, false);
         }
-        suspension.matched.push(number);
+        suspension.matched.add(number, message.content.bytes.len());
         if suspension.condition.is_met(&suspension.tally) {
             (SignalEffect::ResumeConditionSatisfied, true)
         } else {

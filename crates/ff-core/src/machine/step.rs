@@ -11,7 +11,8 @@ use crate::error::Refusal;
 use crate::event::Event;
 use crate::id::ExecutionId;
 use crate::operation::{Reply, Submitted};
-use crate::state::{Attempt, Execution};
+use crate::state::{Attempt, Execution, Frame, FrameMode};
+use crate::time::TimestampMs;
 use crate::token::Keyring;
 
 /// Reply and changes of one command. They are independent: a refusal may carry changes.
@@ -48,11 +49,39 @@ pub struct Changed {
     pub archived: Option<Attempt>,
     /// Rows beside the record.
     pub rows: Vec<RowChange>,
+    /// Frames of the current attempt.
+    pub frames: Option<FrameChange>,
+}
+
+/// What becomes of the frames of one attempt. Old ones go before new ones come.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FrameChange {
+    pub attempt_index: u32,
+    /// The attempt had none before.
+    pub first: bool,
+    pub shelves: Vec<ShelfChange>,
+    pub frames: Vec<Frame>,
+}
+
+/// What becomes of the frames of one mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShelfChange {
+    pub mode: FrameMode,
+    /// The oldest ones that go.
+    pub drops: u32,
+    /// How many there are afterwards.
+    pub kept: u32,
+    /// When all of them are gone; absent: as before.
+    pub until: Option<TimestampMs>,
 }
 
 impl<R> Step<R> {
     pub(super) fn done(reply: R, changes: Changes) -> Self {
         Self { reply: Ok(reply), changes }
+    }
+
+    pub(super) fn map<S>(self, reply: impl FnOnce(R) -> S) -> Step<S> {
+        Step { reply: self.reply.map(reply), changes: self.changes }
     }
 
     pub(super) fn unchanged(reply: R) -> Self {

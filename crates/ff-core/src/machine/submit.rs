@@ -145,9 +145,10 @@ fn execution(op: &Submit, now: TimestampMs) -> Execution {
         progress: None,
         last_end: None,
         last_loss: None,
+        last_capability_mismatch_at: None,
         last_transition_at: now,
         waits: Waits::default(),
-        phase: Phase::Runnable(Runnable { causes, next: Next::First, since: now }),
+        phase: Phase::Runnable(Runnable::new(causes, Next::First, now)),
     }
 }
 

@@ -8,7 +8,7 @@ use super::draft::{Draft, Halt, existing};
 use super::fence::{Passage, not_active, pass};
 use super::rows::{Family, RowChange, RowKey, find};
 use super::step::Step;
-use super::waits::{Found, GoingOn, find_waitpoint, is_unused, reissue, waitpoint_not_found};
+use super::waits::{Found, GoingOn, reissue, waitpoint_not_found};
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
 use crate::id::{Authority, ExecutionId, Handle, HandleKind, WaitpointId};
@@ -17,9 +17,9 @@ use crate::operation::{
     Binding, IssuedWaitpoint, Resume, ResumedNow, Suspend, SuspendTimeout, Suspended, WaitpointRef,
 };
 use crate::state::{
-    AttemptState, CloseReason, Execution, Heard, LeaseEnd, LeaseEndReply, Phase, Signal,
-    SuspendMemory, SuspendNote, Suspension, SuspensionTimeout, Tally, Waitpoint, WaitpointState,
-    Weight,
+    AttemptState, CloseReason, Execution, Heard, LeaseEnd, LeaseEndReply, Matched, MetadataNote,
+    Phase, Signal, SuspendMemory, SuspendNote, Suspension, SuspensionTimeout, Tally, Waitpoint,
+    WaitpointState, Weight,
 };
 use crate::time::TimestampMs;
 use crate::token::Keyring;
@@ -64,7 +64,7 @@ pub(super) fn resume(
     let mut draft = Draft::of(execution, now);
     // What an operator does is not what the signals did.
     if let Phase::Suspended(suspension) = &mut draft.execution.phase {
-        suspension.matched.clear();
+        suspension.matched = Matched::default();
     }
     let trigger = if op.trigger.is_empty() { "operator" } else { &op.trigger };
     let public_state = draft.go_on(&GoingOn {
@@ -179,11 +179,8 @@ impl Draft {
 
     fn pending(&self, facts: &impl Facts, id: WaitpointId) -> Result<Waitpoint, Halt> {
         let expired = || Refusal::at(Code::PendingWaitpointExpired, "bindings", "its time is over");
-        match find_waitpoint(facts, &self.execution, &WaitpointRef::Id(id))? {
+        match self.find_waitpoint(facts, &WaitpointRef::Id(id))? {
             None => Err(waitpoint_not_found().into()),
-            Some(Found::Open(waitpoint)) if is_unused(&waitpoint, self.now) => {
-                Err(expired().into())
-            }
             Some(Found::Open(waitpoint)) => Ok(waitpoint),
             Some(Found::Closed(closed)) => {
                 if closed.reason == CloseReason::NeverCommitted.as_str() {
@@ -206,7 +203,7 @@ impl Draft {
             id: op.suspension_id,
             condition: op.condition.clone(),
             tally: Tally::default(),
-            matched: Vec::new(),
+            matched: Matched::default(),
             heard: Vec::new(),
             resume: op.resume_policy,
             reason: op.reason.clone(),
@@ -226,7 +223,7 @@ impl Draft {
             suspension.note_heard(&signal.name);
             let weight = suspension.condition.weigh(&mut suspension.tally, &heard);
             if weight == Weight::Counted {
-                suspension.matched.push(signal.number);
+                suspension.matched.add(signal.number, signal.bytes as usize);
             }
         }
         Ok(suspension)
@@ -287,9 +284,12 @@ impl Draft {
 
     fn leave_metadata(&mut self, op: &Suspend) {
         let key = RowKey::named(Family::Metadata, "");
-        let attempt = self.execution.attempt.as_ref().map(|attempt| attempt.index);
-        let left = attempt.filter(|_| op.metadata.is_some());
-        let had = std::mem::replace(&mut self.execution.waits.metadata_of, left);
+        let attempt = self.execution.attempt.as_ref();
+        let left = attempt.zip(op.metadata.as_ref()).map(|(attempt, metadata)| MetadataNote {
+            attempt_index: attempt.index,
+            bytes: metadata.len() as u64,
+        });
+        let had = std::mem::replace(&mut self.execution.waits.metadata, left);
         if op.metadata.is_some() || had.is_some() {
             self.row(RowChange { key, bytes: op.metadata.clone() });
         }

@@ -56,12 +56,14 @@ fn fire(
             draft.time_out_suspension(settings);
             draft.finish()
         }
-        DueKind::PendingWaitpointExpiry => {
-            draft.close_unused();
-            draft.finish()
-        }
+        // A draft begins with it.
+        DueKind::PendingWaitpointExpiry => draft.finish(),
         DueKind::DelayedPromoter => {
             draft.promote();
+            draft.finish()
+        }
+        DueKind::GrantExpiry => {
+            draft.lapse_grant();
             draft.finish()
         }
         DueKind::RetentionTrimmer => draft.delete(),
@@ -85,13 +87,7 @@ pub(super) fn expire(
     op: &ExpireExecution,
     now: TimestampMs,
 ) -> Result<Step<Fired>, Halt> {
-    fire_one(facts, op.execution_id, now, |draft, settings| {
-        let due = draft.execution.deadline_at.is_some_and(|at| at <= now);
-        if due {
-            draft.expire(settings);
-        }
-        due
-    })
+    fire_one(facts, op.execution_id, now, Draft::expire_if_due)
 }
 
 pub(super) fn promote(
@@ -119,13 +115,7 @@ pub(super) fn mark_lease_expired(
     op: &MarkLeaseExpired,
     now: TimestampMs,
 ) -> Result<Step<Fired>, Halt> {
-    fire_one(facts, op.execution_id, now, |draft, settings| {
-        let due = draft.execution.phase.lease().is_some_and(|lease| lease.is_over(now));
-        if due {
-            draft.lose_lease(LostBy::Time, None, settings);
-        }
-        due
-    })
+    fire_one(facts, op.execution_id, now, Draft::lose_lease_if_over)
 }
 
 /// One kind of due work on one execution; says why there is none.

@@ -7,9 +7,12 @@ use crate::id::LeaseFence;
 use crate::state::{
     AttemptState, Cancellation, Causes, CloseReason, Delay, DelayReason, Failure, FailureClass,
     LastEnd, Lease, LeaseEndReply, LeaseLoss, LostBy, Next, Outcome, Phase, PublicState, Runnable,
-    Terminal,
+    StreamEnd, Terminal,
 };
 use crate::time::TimestampMs;
+
+/// Why an execution failed whose leases were lost too often.
+pub(super) const MAX_RECLAIMS_EXCEEDED: &str = "max_reclaims_exceeded";
 
 impl Draft {
     /// Ends the live lease, if there is one, and books its time to the attempt.
@@ -36,12 +39,23 @@ impl Draft {
     }
 
     /// What belongs to the attempt ends with it.
-    fn end_attempt(&mut self, state: AttemptState, failure: Option<(&str, &str)>) {
+    fn end_attempt(
+        &mut self,
+        state: AttemptState,
+        stream: StreamEnd,
+        failure: Option<(&str, &str)>,
+    ) {
         let now = self.now;
+        self.close_stream(stream);
         self.close_waitpoints(|_| true, CloseReason::AttemptEnded.as_str());
         if let Some(attempt) = &mut self.execution.attempt {
             attempt.end(state, failure, now);
         }
+    }
+
+    fn end_failed(&mut self, failure: &Failure) {
+        let failure = Some((failure.reason.as_str(), failure.category.as_str()));
+        self.end_attempt(AttemptState::EndedFailure, StreamEnd::AttemptFailure, failure);
     }
 
     /// Keeps what answers a repetition. Operators leave no such memory.
@@ -53,7 +67,7 @@ impl Draft {
 
     pub(super) fn succeed(&mut self, settings: &Settings) {
         self.end(Outcome::Success, None, settings);
-        self.end_attempt(AttemptState::EndedSuccess, None);
+        self.end_attempt(AttemptState::EndedSuccess, StreamEnd::AttemptSuccess, None);
         self.execution.failure = None;
         self.event(EventKind::Completed);
     }
@@ -65,7 +79,7 @@ impl Draft {
             ("from".to_owned(), cancellation.from.as_str().into()),
         ]);
         self.end(Outcome::Cancelled, Some(cancellation), settings);
-        self.end_attempt(AttemptState::EndedCancelled, None);
+        self.end_attempt(AttemptState::EndedCancelled, StreamEnd::AttemptCancelled, None);
         self.event_with(EventKind::Cancelled, data);
     }
 
@@ -76,7 +90,8 @@ impl Draft {
 
     pub(super) fn expire_because(&mut self, reason: &str, settings: &Settings) {
         self.end(Outcome::Expired, None, settings);
-        self.end_attempt(AttemptState::EndedFailure, Some((reason, "timeout")));
+        let failure = Some((reason, "timeout"));
+        self.end_attempt(AttemptState::EndedFailure, StreamEnd::Expired, failure);
         self.execution.failure = Some(Failure {
             reason: reason.to_owned(),
             category: "timeout".to_owned(),
@@ -128,7 +143,7 @@ impl Draft {
 
     fn retry(&mut self, failure: Failure, delay_ms: u64) -> LeaseEndReply {
         self.end_lease();
-        self.end_attempt(AttemptState::EndedFailure, Some((&failure.reason, &failure.category)));
+        self.end_failed(&failure);
         let delay_until = self.now.after(delay_ms);
         let data = EventData::from([
             ("reason".to_owned(), failure.reason.as_str().into()),
@@ -145,7 +160,7 @@ impl Draft {
 
     pub(super) fn fail_for_good(&mut self, failure: Failure, settings: &Settings) {
         self.end(Outcome::Failed, None, settings);
-        self.end_attempt(AttemptState::EndedFailure, Some((&failure.reason, &failure.category)));
+        self.end_failed(&failure);
         let data = EventData::from([
             ("reason".to_owned(), failure.reason.as_str().into()),
             ("category".to_owned(), failure.category.as_str().into()),
@@ -167,32 +182,57 @@ impl Draft {
     pub(super) fn wait_until(&mut self, until: TimestampMs, reason: DelayReason, next: Next) {
         let delay = (until > self.now).then_some(Delay { until, reason });
         let causes = Causes { delay, ..Causes::default() };
-        self.execution.phase = Phase::Runnable(Runnable { causes, next, since: self.now });
+        self.execution.phase = Phase::Runnable(Runnable::new(causes, next, self.now));
     }
 
     /// The lease is lost: claimable again as a reclaim, or failed at the cap.
     pub(super) fn lose_lease(&mut self, by: LostBy, reason: Option<&str>, settings: &Settings) {
         let Some((_, fence)) = self.end_lease() else { return };
-        self.end_attempt(AttemptState::InterruptedReclaimed, None);
+        let stream = match by {
+            LostBy::Time => StreamEnd::LeaseExpired,
+            LostBy::Revocation => StreamEnd::Reclaimed,
+        };
+        self.end_attempt(AttemptState::InterruptedReclaimed, stream, None);
         self.execution.last_loss = Some(LeaseLoss { fence, by });
+        // The lease has been booked above; what `end` would book again is gone with the phase.
+        self.execution.phase = Phase::eligible(Next::Reclaim(by), self.now);
         if self.execution.counts.reclaims >= self.execution.policy().timeout.max_reclaim_count {
-            let failure = Failure {
-                reason: "max_reclaims_exceeded".to_owned(),
-                category: "infra_crash".to_owned(),
-                class: FailureClass::InfraCrash,
-            };
-            // The lease has been booked above; what `end` would book again is gone with the phase.
-            self.execution.phase = Phase::eligible(Next::Reclaim(by), self.now);
-            self.fail_for_good(failure, settings);
+            self.exceed_reclaims(settings);
             return;
         }
         self.execution.counts.reclaims += 1;
-        self.execution.phase = Phase::eligible(Next::Reclaim(by), self.now);
         let kind = match by {
             LostBy::Time => EventKind::LeaseExpired,
             LostBy::Revocation => EventKind::LeaseRevoked,
         };
         let data = reason.map(|reason| ("reason".to_owned(), reason.into())).into_iter().collect();
         self.event_with(kind, data);
+    }
+    /// Takes a lease away that has run out.
+    pub(super) fn lose_lease_if_over(&mut self, settings: &Settings) -> bool {
+        let over = self.execution.phase.lease().is_some_and(|lease| lease.is_over(self.now));
+        if over {
+            self.lose_lease(LostBy::Time, None, settings);
+        }
+        over
+    }
+
+    /// It was lost too often: the end.
+    pub(super) fn exceed_reclaims(&mut self, settings: &Settings) {
+        let failure = Failure {
+            reason: MAX_RECLAIMS_EXCEEDED.to_owned(),
+            category: "infra_crash".to_owned(),
+            class: FailureClass::InfraCrash,
+        };
+        self.fail_for_good(failure, settings);
+    }
+
+    /// Carries out a deadline that has passed.
+    pub(super) fn expire_if_due(&mut self, settings: &Settings) -> bool {
+        let due = self.execution.deadline_at.is_some_and(|deadline| deadline <= self.now);
+        if due {
+            self.expire(settings);
+        }
+        due
     }
 }

@@ -5,8 +5,7 @@ use super::draft::{Draft, Halt, existing};
 use super::fence::live;
 use super::step::Step;
 use super::waits::{
-    Found, find_waitpoint, is_unused, issue as sign, reissue, time_is_over, token_expiry,
-    waitpoint_closed, waitpoint_not_found,
+    Found, issue as sign, reissue, token_expiry, waitpoint_closed, waitpoint_not_found,
 };
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
@@ -39,13 +38,12 @@ pub(super) fn close(
     op: &CloseWaitpoint,
     now: TimestampMs,
 ) -> Result<Step<Settled>, Halt> {
-    let execution = existing(facts, op.execution_id)?;
-    let waitpoint = match find_waitpoint(facts, &execution, &op.waitpoint)? {
+    let mut draft = Draft::of(existing(facts, op.execution_id)?, now);
+    let waitpoint = match draft.find_waitpoint(facts, &op.waitpoint)? {
         None => return Err(waitpoint_not_found().into()),
         Some(Found::Closed(_)) => return Ok(Step::unchanged(Settled::AlreadySatisfied)),
         Some(Found::Open(waitpoint)) => waitpoint,
     };
-    let mut draft = Draft::of(execution, now);
     draft.close_waitpoints(|other| other.id == waitpoint.id, &op.reason);
     Ok(Step::done(Settled::Done, draft.finish().into()))
 }
@@ -55,18 +53,14 @@ pub(super) fn issue(
     op: &IssueToken,
     now: TimestampMs,
 ) -> Result<Step<IssuedWaitpoint>, Halt> {
-    let execution = existing(facts, op.execution_id)?;
-    let waitpoint = match find_waitpoint(facts, &execution, &op.waitpoint)? {
+    let mut draft = Draft::of(existing(facts, op.execution_id)?, now);
+    let waitpoint = match draft.find_waitpoint(facts, &op.waitpoint)? {
         None => return Err(waitpoint_not_found().into()),
         Some(Found::Closed(closed)) => return Err(waitpoint_closed(&closed).into()),
-        Some(Found::Open(waitpoint)) if is_unused(&waitpoint, now) => {
-            return Err(time_is_over().into());
-        }
         Some(Found::Open(waitpoint)) => waitpoint,
     };
     let keyring = facts.keyring()?;
     let (id, key, stamp) = (waitpoint.id, &waitpoint.key, &waitpoint.token);
-    let mut draft = Draft::of(execution, now);
     let issued = match op.remint {
         None if stamp.expires_at.is_some_and(|at| at <= now) => {
             let detail = "the token has expired; make a new one";

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::Facts;
 use super::draft::{Draft, Halt};
 use super::facts::Settings;
-use super::rows::{Family, RowChange, RowKey, find};
+use super::rows::{Family, RowChange, RowKey};
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
 use crate::id::{ExecutionId, WaitpointId, WaitpointKey};
 use crate::limits;
 use crate::operation::{IssuedWaitpoint, WaitpointRef};
 use crate::state::{
-    CancelSource, Cancellation, CloseReason, ClosedRef, ClosedWaitpoint, DelayReason, Execution,
-    Failure, FailureClass, KeyDigest, Next, Phase, PublicState, Resumed, Suspension, TimedOut,
-    TimeoutBehavior, Waitpoint, WaitpointState,
+    CancelSource, Cancellation, CloseReason, ClosedRef, ClosedWaitpoint, DelayReason, Failure,
+    FailureClass, KeyDigest, Matched, Next, Phase, PublicState, Resumed, StreamEnd, Suspension,
+    TimedOut, TimeoutBehavior, Waitpoint, WaitpointState,
 };
 use crate::time::TimestampMs;
 use crate::token::{self, Keyring, Stamp};
@@ -27,40 +27,12 @@ pub(super) enum Found {
     Closed(ClosedWaitpoint),
 }
 
-/// Looks a waitpoint up among those that are not closed, then among those that are remembered.
-pub(super) fn find_waitpoint(
-    facts: &impl Facts,
-    execution: &Execution,
-    wanted: &WaitpointRef,
-) -> Result<Option<Found>, Halt> {
-    let waits = &execution.waits;
-    let is_it = |waitpoint: &&Waitpoint| match wanted {
-        WaitpointRef::Id(id) => waitpoint.id == *id,
-        WaitpointRef::Key(key) => waitpoint.key == *key,
-    };
-    if let Some(open) = waits.open.iter().find(is_it) {
-        return Ok(Some(Found::Open(open.clone())));
-    }
-    let was_it = |closed: &&ClosedRef| match wanted {
-        WaitpointRef::Id(id) => closed.id == *id,
-        WaitpointRef::Key(key) => closed.key == KeyDigest::of(key),
-    };
-    let Some(closed) = waits.closed.iter().rev().find(was_it) else { return Ok(None) };
-    let row = find(facts, execution.id, &closed_row(closed.id))?;
-    Ok(row.map(Found::Closed))
-}
-
 pub(super) fn waitpoint_not_found() -> Refusal {
     Refusal::at(Code::WaitpointNotFound, "waitpoint", "the execution has no such waitpoint")
 }
 
 pub(super) fn waitpoint_closed(closed: &ClosedWaitpoint) -> Refusal {
     Refusal::at(Code::WaitpointClosed, "waitpoint", format!("it is closed: {}", closed.reason))
-}
-
-/// A pending waitpoint that is closed by time, though nobody has seen to it yet.
-pub(super) fn time_is_over() -> Refusal {
-    Refusal::at(Code::WaitpointClosed, "waitpoint", "its time is over")
 }
 
 fn closed_row(id: WaitpointId) -> RowKey {
@@ -100,6 +72,28 @@ pub(super) fn token_expiry(ttl_ms: Option<u64>, now: TimestampMs) -> Option<Time
 }
 
 impl Draft {
+    /// Looks a waitpoint up among those that are not closed, then among those that are remembered.
+    pub(super) fn find_waitpoint(
+        &self,
+        facts: &impl Facts,
+        wanted: &WaitpointRef,
+    ) -> Result<Option<Found>, Halt> {
+        let waits = &self.execution.waits;
+        let is_it = |waitpoint: &&Waitpoint| match wanted {
+            WaitpointRef::Id(id) => waitpoint.id == *id,
+            WaitpointRef::Key(key) => waitpoint.key == *key,
+        };
+        if let Some(open) = waits.open.iter().find(is_it) {
+            return Ok(Some(Found::Open(open.clone())));
+        }
+        let was_it = |closed: &&ClosedRef| match wanted {
+            WaitpointRef::Id(id) => closed.id == *id,
+            WaitpointRef::Key(key) => closed.key == KeyDigest::of(key),
+        };
+        let Some(closed) = waits.closed.iter().rev().find(was_it) else { return Ok(None) };
+        Ok(self.find_row(facts, &closed_row(closed.id))?.map(Found::Closed))
+    }
+
     /// Adds a waitpoint; refuses an id or an open key that exists, and one too many.
     pub(super) fn open_waitpoint(
         &mut self,
@@ -163,8 +157,10 @@ impl Draft {
     /// Closes pending waitpoints whose time is over.
     pub(super) fn close_unused(&mut self) {
         let now = self.now;
-        let unused = |waitpoint: &Waitpoint| is_unused(waitpoint, now);
-        self.close_waitpoints(unused, CloseReason::NeverCommitted.as_str());
+        let unused = |waitpoint: &Waitpoint| waitpoint.is_unused(now);
+        if self.execution.waits.open.iter().any(unused) {
+            self.close_waitpoints(unused, CloseReason::NeverCommitted.as_str());
+        }
     }
 
     /// What a resume policy makes of the waitpoints of a suspension that is over.
@@ -182,7 +178,7 @@ impl Draft {
                 waitpoint.consumed.clear();
                 waitpoint.has_buffered = false;
             } else if policy.consume_matched_signals {
-                waitpoint.consumed.extend(&suspension.matched);
+                waitpoint.consumed.extend(&suspension.matched.numbers);
                 waitpoint.consumed.sort_unstable();
                 waitpoint.consumed.dedup();
             }
@@ -214,7 +210,7 @@ impl Draft {
         self.execution.public_state()
     }
 
-    pub(super) fn note_resumed(&mut self, signals: Vec<u32>, timed_out: Option<TimedOut>) {
+    pub(super) fn note_resumed(&mut self, signals: Matched, timed_out: Option<TimedOut>) {
         let attempt_index = self.execution.attempt.as_ref().map_or(0, |attempt| attempt.index);
         self.execution.waits.resumed = Some(Resumed { attempt_index, signals, timed_out });
     }
@@ -223,6 +219,10 @@ impl Draft {
     pub(super) fn time_out_suspension(&mut self, settings: &Settings) {
         let Phase::Suspended(suspension) = &mut self.execution.phase else { return };
         let Some(timeout) = suspension.timeout.take() else { return };
+        if timeout.behavior.ends() {
+            self.close_stream(StreamEnd::SuspensionTimeout);
+        }
+        let Phase::Suspended(suspension) = &mut self.execution.phase else { return };
         match timeout.behavior {
             TimeoutBehavior::Fail => {
                 let failure = Failure {
@@ -242,7 +242,7 @@ impl Draft {
             }
             TimeoutBehavior::Expire => self.expire_because(TIMED_OUT, settings),
             TimeoutBehavior::AutoResume => {
-                suspension.matched.clear();
+                suspension.matched = Matched::default();
                 let at = Some(self.now);
                 self.go_on(&GoingOn { timed_out_at: at, ..GoingOn::because("timeout") });
             }
@@ -268,11 +268,6 @@ impl<'a> GoingOn<'a> {
     pub(super) fn because(trigger: &'a str) -> Self {
         Self { trigger, timed_out_at: None, delay_ms: None, closes_all: false }
     }
-}
-
-/// Whether a pending waitpoint's time is over, noticed or not.
-pub(super) fn is_unused(waitpoint: &Waitpoint, now: TimestampMs) -> bool {
-    waitpoint.state == WaitpointState::Pending && waitpoint.expires_at.is_some_and(|at| at <= now)
 }
 
 fn named(id: WaitpointId, key: &WaitpointKey, reason: Option<&str>) -> EventData {

@@ -1,12 +1,14 @@
 //! The table of operations: one line each.
 
 use super::{
-    Cancel, Cancelled, ChangePriority, CloseWaitpoint, Complete, Completed, CreatePendingWaitpoint,
-    Delay, Delayed, Delete, Deleted, DeliverApproval, DeliverSignal, ExpireExecution, Fail, Failed,
-    Fired, Hold, IssueToken, IssuedWaitpoint, MarkLeaseExpired, PriorityChanged, Progressed,
-    PromoteDelayed, Release, Renew, Renewed, Replay, Replayed, Resume, ResumedNow, Revoke, Revoked,
-    RotateSecret, Rotated, SeedSecret, SetTags, Settled, Signalled, Submit, Submitted, Suspend,
-    Suspended, TagsSet, Tick, Ticked, UpdateProgress,
+    AppendFrames, Appended, Cancel, Cancelled, ChangePriority, ClaimExecution, ClaimGrant,
+    ClaimResumedExecution, CloseWaitpoint, Complete, Completed, CreatePendingWaitpoint, Delay,
+    Delayed, Delete, Deleted, DeliverApproval, DeliverSignal, ExpireExecution, Fail, Failed, Fired,
+    Hold, IssueClaimGrant, IssueGrantAndClaim, IssueReclaimGrant, IssueToken, IssuedReclaimGrant,
+    IssuedWaitpoint, MarkLeaseExpired, PriorityChanged, Progressed, PromoteDelayed,
+    ReclaimExecution, Reclaimed, Release, Renew, Renewed, Replay, Replayed, Resume, ResumedNow,
+    Revoke, Revoked, RotateSecret, Rotated, SeedSecret, SetTags, Settled, Signalled, Submit,
+    Submitted, Suspend, Suspended, TagsSet, Task, Tick, Ticked, UpdateProgress,
 };
 use crate::error::{EngineError, Refusal};
 use crate::id::ExecutionId;
@@ -38,7 +40,7 @@ pub(super) trait Shape {
 }
 
 macro_rules! operations {
-    ($($operation:ident => $reply:ident, $name:literal;)*) => {
+    ($($operation:ident => $reply:ty, $name:literal;)*) => {
         /// Any operation.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Command { $($operation($operation),)* }
@@ -98,10 +100,17 @@ operations! {
     Submit => Submitted, "submit_execution";
     Renew => Renewed, "renew_lease";
     UpdateProgress => Progressed, "update_progress";
+    AppendFrames => Appended, "append_frames";
     Complete => Completed, "complete_execution";
     Fail => Failed, "fail_execution";
     Cancel => Cancelled, "cancel_execution";
     Delay => Delayed, "delay_execution";
+    IssueClaimGrant => ClaimGrant, "issue_claim_grant";
+    ClaimExecution => Box<Task>, "claim_execution";
+    ClaimResumedExecution => Box<Task>, "claim_resumed_execution";
+    IssueGrantAndClaim => Box<Task>, "issue_grant_and_claim";
+    IssueReclaimGrant => IssuedReclaimGrant, "issue_reclaim_grant";
+    ReclaimExecution => Reclaimed, "reclaim_execution";
     Revoke => Revoked, "revoke_lease";
     Hold => Settled, "hold_execution";
     Release => Settled, "release_execution";

@@ -8,6 +8,8 @@ mod complete;
 mod delay;
 mod delete;
 mod fail;
+mod frame;
+mod grant;
 mod hold;
 mod priority;
 mod progress;
@@ -30,6 +32,11 @@ pub use complete::{ClaimNext, Complete, Completed};
 pub use delay::{Delay, DelayUntil, Delayed};
 pub use delete::{Delete, Deleted};
 pub use fail::{Fail, Failed};
+pub use frame::{AppendFrames, Appended, AppendedFrame, NewFrame};
+pub use grant::{
+    ClaimExecution, ClaimGrant, ClaimResumedExecution, IssueClaimGrant, IssueGrantAndClaim,
+    IssueReclaimGrant, IssuedReclaimGrant, ReclaimExecution, Reclaimed,
+};
 pub use hold::{Hold, Release, Settled};
 pub use priority::{ChangePriority, PriorityChanged};
 pub use progress::{Progressed, UpdateProgress};

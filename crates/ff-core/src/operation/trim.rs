@@ -3,7 +3,7 @@
 
 use crate::time::TimestampMs;
 
-/// Removes records of repetition that are past their window, and events past theirs.
+/// Removes records of repetition that are past their window, and events and frames past theirs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trim {
     /// Events from before this instant go.
@@ -18,6 +18,8 @@ pub struct Trim {
 pub struct Trimmed {
     pub dedup_records: u32,
     pub events: u32,
+    /// Frames that have outlived their time.
+    pub frames: u32,
     /// More is to be removed: trim again.
     pub more: bool,
 }

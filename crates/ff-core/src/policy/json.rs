@@ -4,11 +4,12 @@ use serde::Deserialize;
 use serde_json::{Map, Number, Value, json};
 
 use super::{
-    Backoff, BackoffCurve, Policy, Retention, RetryPolicy, SuspensionPolicy, TimeoutPolicy,
+    Backoff, BackoffCurve, Policy, Retention, RetryPolicy, StreamPolicy, SuspensionPolicy,
+    TimeoutPolicy,
 };
 use crate::capability::Capabilities;
 use crate::error::{Code, Refusal};
-use crate::state::{TimeoutBehavior, UnknownTimeoutBehavior};
+use crate::state::{FrameMode, TimeoutBehavior, UnknownFrameMode, UnknownTimeoutBehavior};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +22,15 @@ struct PolicyJson {
     retention: Option<RetentionJson>,
     suspension_policy: Option<SuspensionJson>,
     max_signals_per_execution: Option<Number>,
+    stream_policy: Option<StreamJson>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StreamJson {
+    durability_mode: Option<String>,
+    retention_maxlen: Option<Number>,
+    retention_ttl_ms: Option<Number>,
 }
 
 #[derive(Deserialize)]
@@ -107,6 +117,7 @@ impl Policy {
                 json.max_signals_per_execution,
                 default.max_signals_per_execution,
             )?,
+            stream: json.stream_policy.map_or(Ok(default.stream), StreamJson::read)?,
         };
         policy.check()?;
         Ok(policy)
@@ -140,6 +151,11 @@ impl Policy {
                 "timeout_behavior": self.suspension.timeout_behavior.as_str(),
             },
             "max_signals_per_execution": self.max_signals_per_execution,
+            "stream_policy": {
+                "durability_mode": self.stream.durability_mode.as_str(),
+                "retention_maxlen": self.stream.retention_maxlen,
+                "retention_ttl_ms": self.stream.retention_ttl_ms,
+            },
         })
     }
 
@@ -256,6 +272,22 @@ impl SuspensionJson {
     }
 }
 
+impl StreamJson {
+    fn read(self) -> Result<StreamPolicy, Refusal> {
+        let mode = self.durability_mode.as_deref().map_or(Ok(FrameMode::default()), str::parse);
+        Ok(StreamPolicy {
+            durability_mode: mode.map_err(|unknown: UnknownFrameMode| {
+                Refusal::at(Code::InvalidPolicyJson, "policy", unknown.to_string())
+            })?,
+            retention_maxlen: count(
+                self.retention_maxlen,
+                StreamPolicy::default().retention_maxlen,
+            )?,
+            retention_ttl_ms: whole(self.retention_ttl_ms)?,
+        })
+    }
+}
+
 fn capabilities(json: Option<RoutingJson>) -> Result<Capabilities, Refusal> {
     let invalid = |detail| Refusal::at(Code::InvalidCapabilities, "required_capabilities", detail);
     match json.and_then(|routing| routing.required_capabilities) {
@@ -315,7 +347,9 @@ mod tests {
             "execution_deadline_ms":10,"max_reclaim_count":0},"max_replay_count":2,
             "routing_requirements":{"required_capabilities":["b","a"]},"dedup_window_ms":1000,
             "retention":{"success_ms":0,"failed_ms":1},"max_signals_per_execution":5,
-            "suspension_policy":{"default_timeout_ms":7,"timeout_behavior":"escalate"}}"#;
+            "suspension_policy":{"default_timeout_ms":7,"timeout_behavior":"escalate"},
+            "stream_policy":{"durability_mode":"best_effort","retention_maxlen":7,
+            "retention_ttl_ms":8}}"#;
         let policy = Policy::from_json(text).unwrap();
         assert_eq!(Policy::from_json(&policy.to_json().to_string()), Ok(policy));
     }
@@ -343,6 +377,7 @@ mod tests {
             r#"{"retry_policy":{"max_retries":"3"}}"#,
             r#"{"retry_policy":{"backoff":{"type":"linear"}}}"#,
             r#"{"retry_policy":{"backoff":{"type":"fixed"}}}"#,
+            r#"{"stream_policy":{"durability_mode":"for_ever"}}"#,
         ] {
             assert_eq!(code(text), Code::InvalidPolicyJson, "{text}");
         }
@@ -352,6 +387,8 @@ mod tests {
             r#"{"max_replay_count":1.5}"#,
             r#"{"max_replay_count":1e300}"#,
             r#"{"dedup_window_ms":999}"#,
+            r#"{"stream_policy":{"retention_maxlen":0}}"#,
+            r#"{"stream_policy":{"retention_maxlen":1000001}}"#,
             r#"{"timeout_policy":{"attempt_timeout_ms":0}}"#,
             r#"{"timeout_policy":{"execution_deadline_ms":315360000001}}"#,
             r#"{"retry_policy":{"backoff":{"type":"exponential","multiplier":0.5}}}"#,

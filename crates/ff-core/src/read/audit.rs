@@ -1,9 +1,14 @@
 //! What a check of the invariants found.
 
 use serde::Serialize;
+use uuid::Uuid;
 
+use super::stream::is_gone;
 use crate::id::ExecutionId;
-use crate::state::Execution;
+use crate::state::{
+    Attempt, AttemptState, Execution, FrameId, FrameMode, GrantKind, Next, Phase, WaitpointState,
+};
+use crate::time::TimestampMs;
 
 /// Outcome of an audit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -23,6 +28,14 @@ pub struct Violation {
     pub detail: String,
 }
 
+/// What a repair did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Repaired {
+    pub found: Audited,
+    /// As it is now: what a repair cannot decide is still there.
+    pub left: Audited,
+}
+
 impl Audited {
     const VIOLATIONS_MAX: usize = 1000;
 
@@ -37,7 +50,8 @@ impl Audited {
         }
     }
 
-    /// Counters within the policy, and a lease only with an attempt.
+    /// Counters within the policy, a lease only with an attempt, and a grant only where it is good
+    /// for something.
     pub fn check_counts(&mut self, execution: &Execution) {
         let policy = execution.policy();
         let counts = execution.counts;
@@ -49,6 +63,99 @@ impl Audited {
         }
         if execution.phase.lease().is_some() && execution.live_fence().is_none() {
             self.report("I2", Some(execution.id), "a lease without an attempt");
+        }
+        if let Phase::Runnable(runnable) = &execution.phase
+            && let Some(grant) = &runnable.grant
+        {
+            let is_lost = matches!(runnable.next, Next::Reclaim(_));
+            if !runnable.causes.is_empty() || (grant.kind == GrantKind::Reclaim && !is_lost) {
+                let detail = format!("{:?} has {grant:?}", runnable.next);
+                self.report("I10", Some(execution.id), detail);
+            }
+        }
+    }
+
+    /// The frames of an attempt, of which the store has `found` of each mode: how many, and the
+    /// newest.
+    pub fn check_stream(
+        &mut self,
+        execution: &Execution,
+        attempt: &Attempt,
+        found: &[(FrameMode, u64, FrameId)],
+        now: TimestampMs,
+    ) {
+        let stream = attempt.stream.as_deref().cloned().unwrap_or_default();
+        let gone = is_gone(attempt, &execution.policy().stream, now);
+        let mut ever = 0;
+        for mode in FrameMode::ALL {
+            let shelf = stream.shelf(mode);
+            let stored = found.iter().find(|(of, ..)| *of == mode);
+            let (stored, newest) = stored.map_or((0, None), |(_, n, id)| (*n, Some(*id)));
+            let faded = mode == FrameMode::BestEffort && stream.best_effort_until <= now;
+            let kept = u64::from(shelf.kept);
+            let sound = if gone || faded { stored <= kept } else { stored == kept };
+            if !sound || newest.is_some_and(|newest| newest > stream.last) {
+                let detail = format!(
+                    "attempt {} has {stored} frames of {} up to {newest:?}, its record says {kept} up to {}",
+                    attempt.index,
+                    mode.as_str(),
+                    stream.last
+                );
+                self.report("I30", Some(execution.id), detail);
+            }
+            ever += kept + shelf.dropped;
+        }
+        if ever != stream.count {
+            let detail = format!(
+                "attempt {}: {ever} frames by mode, {} in all",
+                attempt.index, stream.count
+            );
+            self.report("I30", Some(execution.id), detail);
+        }
+    }
+
+    /// Lists: `found` are its entries, each as the code of the list, namespace, instant and name.
+    pub fn check_listings(
+        &mut self,
+        execution: &Execution,
+        mut found: Vec<(u8, String, i64, Uuid)>,
+    ) {
+        let listings = execution.listings();
+        let mut derived: Vec<_> = listings
+            .map(|entry| (entry.list.code(), entry.namespace.to_string(), entry.at.0, entry.name))
+            .collect();
+        found.sort_unstable();
+        derived.sort_unstable();
+        if found != derived {
+            let detail = format!("in lists {found:?}, its state says {derived:?}");
+            self.report("I9", Some(execution.id), detail);
+        }
+    }
+
+    /// A suspension has its attempt, and something that may end it; a waitpoint is open with a
+    /// suspension only, and never both open and closed.
+    pub fn check_waits(&mut self, execution: &Execution) {
+        let waits = &execution.waits;
+        let is_open = waits.open.iter().any(|w| w.state == WaitpointState::Open);
+        let problem = match &execution.phase {
+            Phase::Suspended(suspension) => {
+                let attempt = execution.attempt.as_ref().map(|attempt| attempt.state);
+                let timed = suspension.timeout.is_some() || suspension.escalated;
+                if attempt != Some(AttemptState::Suspended) {
+                    Some("suspended without a suspended attempt")
+                } else if suspension.condition.is_met(&suspension.tally) {
+                    Some("its condition is met and it is suspended")
+                } else if suspension.condition.needs_timeout() && !timed {
+                    Some("only time ends it, and it has no timeout")
+                } else {
+                    None
+                }
+            }
+            _ => is_open.then_some("a waitpoint is open without a suspension"),
+        };
+        let again = waits.closed.iter().any(|closed| waits.open.iter().any(|w| w.id == closed.id));
+        for problem in problem.into_iter().chain(again.then_some("a closed waitpoint is open")) {
+            self.report("I28", Some(execution.id), problem);
         }
     }
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::id::SignalName;
 use crate::state::{
-    DelayReason, Execution, Lease, LostBy, Next, Outcome, Phase, Runnable, Suspension, Terminal,
-    Waitpoint, WaitpointState,
+    DelayReason, Execution, Grant, Lease, LostBy, Next, Outcome, Phase, Runnable, Suspension,
+    Terminal, Waitpoint, WaitpointState,
 };
 use crate::time::TimestampMs;
 
@@ -21,6 +21,7 @@ pub enum Cause {
     LeaseLost,
     ResumeDelay,
     Suspended,
+    Granted,
 }
 
 impl Cause {
@@ -35,6 +36,7 @@ impl Cause {
             Self::LeaseLost => "lease_lost",
             Self::ResumeDelay => "resume_delay",
             Self::Suspended => "suspended",
+            Self::Granted => "granted",
         }
     }
 }
@@ -73,6 +75,9 @@ pub fn explain(execution: &Execution, now: TimestampMs) -> Explanation {
 fn waiting(execution: &Execution, runnable: &Runnable, now: TimestampMs) -> Explanation {
     if let Some(detail) = &runnable.causes.hold {
         return held(execution, runnable, detail);
+    }
+    if let Some(grant) = runnable.live_grant(now) {
+        return granted(execution, grant, now);
     }
     match (runnable.causes.delay, runnable.next) {
         (Some(delay), _) if delay.reason == DelayReason::RetryBackoff => {
@@ -130,6 +135,27 @@ fn delayed(execution: &Execution, until: TimestampMs) -> Explanation {
         evidence: json!({ "delay_until": until.0 }),
         unblock: vec![cancel(execution)],
         earliest_start_at: Some(until),
+    }
+}
+
+fn granted(execution: &Execution, grant: &Grant, now: TimestampMs) -> Explanation {
+    let (worker, until) = (&grant.worker_id, grant.expires_at);
+    Explanation {
+        cause: Cause::Granted,
+        summary: format!(
+            "It is set aside for worker {worker:?}, which may claim it until {until}."
+        ),
+        evidence: json!({
+            "kind": grant.kind.as_str(),
+            "worker_id": worker.as_str(),
+            "worker_instance_id": grant.worker_instance_id.as_deref(),
+            "grant_expires_at": until.0,
+        }),
+        unblock: vec![
+            act(execution, "hold it, which takes the grant back", "hold", "POST", "hold"),
+            cancel(execution),
+        ],
+        earliest_start_at: Some(now),
     }
 }
 

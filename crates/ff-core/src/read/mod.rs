@@ -2,18 +2,27 @@
 
 mod audit;
 mod explain;
+mod page;
 mod query;
 mod record;
 mod search;
+mod stream;
 mod subscription;
+mod waiting;
 
-pub use audit::{Audited, Violation};
+pub use audit::{Audited, Repaired, Violation};
 pub use explain::{Action, Cause, Explanation, explain};
+pub use page::{Leaf, Page, Seen};
 pub use query::{
     Answer, Attempts, Audit, Context, Describe, Due, Dues, Events, Explain, Kids, ListAttempts,
     ListEvents, ListKids, ListSignals, ListWaitpoints, ListedSignal, ListedWaitpoint,
     ObserveSignals, Query, Question, ReadContext, ReadResult, ReadState, Signals,
 };
 pub use record::Record;
-pub use search::{Filter, Page, Search, SearchPosition};
+pub use search::{Filter, Search, SearchPosition};
+pub use stream::{
+    ReadStream, ReadSummary, SUPERSEDED, ShelfFound, StreamClosed, StreamCursor, StreamFound,
+    StreamPage, StreamRange, SummaryRead, Tail, Visibility, attempt_not_found,
+};
 pub use subscription::{EventFilter, Follow, Followed, From, Subscription, Topic};
+pub use waiting::{ListPendingWaitpoints, ListSuspended, ListedSuspension, WaitingFilter, Walk};

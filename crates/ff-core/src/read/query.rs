@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::{Audited, Explanation, Page, Record, Search};
+use super::{
+    Audited, Explanation, ListPendingWaitpoints, ListSuspended, ListedSuspension, Page, ReadStream,
+    ReadSummary, Record, Search, StreamPage, SummaryRead,
+};
 use crate::check::{check_partition, check_range};
 use crate::content::Content;
 use crate::error::{EngineError, Refusal};
@@ -167,20 +170,25 @@ pub struct ListedWaitpoint {
 
 impl ListedWaitpoint {
     /// All of an execution.
-    pub fn all_of(execution: &Execution) -> Vec<Self> {
-        let reason = execution.phase.suspension().map(|suspension| suspension.reason.0.clone());
-        let listed = |waitpoint: &Waitpoint| Self {
+    pub fn all_of(execution: &Execution, now: TimestampMs) -> Vec<Self> {
+        execution.waits.open_at(now).map(|waitpoint| Self::of(execution, waitpoint)).collect()
+    }
+
+    /// A waitpoint of an execution.
+    pub fn of(execution: &Execution, waitpoint: &Waitpoint) -> Self {
+        let suspension = execution.phase.suspension();
+        let suspension = suspension.filter(|_| waitpoint.state == WaitpointState::Open);
+        Self {
             execution_id: execution.id,
             waitpoint_id: waitpoint.id,
             key: waitpoint.key.clone(),
             state: waitpoint.state,
             kid: waitpoint.token.kid.clone(),
             fingerprint: waitpoint.token.hash.fingerprint(),
-            reason: reason.clone().filter(|_| waitpoint.state == WaitpointState::Open),
+            reason: suspension.map(|suspension| suspension.reason.0.clone()),
             created_at: waitpoint.created_at,
             expires_at: waitpoint.expires_at,
-        };
-        execution.waits.open.iter().map(listed).collect()
+        }
     }
 }
 
@@ -230,6 +238,13 @@ impl Query {
             Self::ListSignals(q) => (Some(q.execution_id), Some(q.limit)),
             Self::ObserveSignals(q) => (Some(q.execution_id), None),
             Self::ListWaitpoints(q) => (Some(q.execution_id), None),
+            Self::ReadStream(q) => {
+                q.check()?;
+                (Some(q.execution_id), None)
+            }
+            Self::ReadSummary(q) => (Some(q.execution_id), None),
+            Self::ListPendingWaitpoints(q) => (None, Some(q.limit)),
+            Self::ListSuspended(q) => (None, Some(q.limit)),
             Self::Due(_) | Self::Audit(_) | Self::ListKids(_) => (None, None),
         };
         id.map_or(Ok(()), |id| check_partition(id, partitions))?;
@@ -253,6 +268,9 @@ macro_rules! questions {
         pub enum Answer { $($question($answer),)* }
 
         impl Query {
+            /// The questions, by the names of their types.
+            pub const TYPES: &[&str] = &[$(stringify!($question),)*];
+
             pub const fn name(&self) -> &'static str {
                 match self { $(Self::$question(_) => $name,)* }
             }
@@ -287,12 +305,16 @@ questions! {
     ReadContext => Option<Context>, "read_execution_context";
     ListAttempts => Attempts, "list_attempts";
     ListEvents => Events, "list_events";
-    Search => Page, "search_executions";
+    Search => Page<Record>, "search_executions";
     Explain => Option<Explanation>, "explain";
     ListSignals => Signals, "list_signals";
     ObserveSignals => Vec<ResumeSignal>, "observe_signals";
     ListKids => Kids, "list_kids";
-    ListWaitpoints => Vec<ListedWaitpoint>, "list_pending_waitpoints";
+    ListWaitpoints => Vec<ListedWaitpoint>, "list_waitpoints";
+    ListPendingWaitpoints => Page<ListedWaitpoint>, "list_pending_waitpoints";
+    ListSuspended => Page<ListedSuspension>, "list_suspended";
+    ReadStream => StreamPage, "read_stream";
+    ReadSummary => SummaryRead, "read_summary";
     Due => Dues, "due";
     Audit => Audited, "audit";
 }

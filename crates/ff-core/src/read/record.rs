@@ -9,7 +9,7 @@ use crate::id::{
     WaitpointId, WorkerId, WorkerInstanceId,
 };
 use crate::policy::Policy;
-use crate::state::{Execution, FailureClass, Phase, StateVector};
+use crate::state::{Execution, FailureClass, Grant, Phase, StateVector};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
 
@@ -55,6 +55,9 @@ pub struct Record {
     pub progress_pct: Option<u8>,
     pub progress_message: Option<String>,
     pub required_capabilities: Capabilities,
+    pub last_capability_mismatch_at: Option<TimestampMs>,
+    /// Who alone may claim it now.
+    pub grant: Option<Grant>,
     pub last_event_id: EventId,
     pub trace_context: Option<String>,
     pub suspension_id: Option<SuspensionId>,
@@ -77,6 +80,7 @@ impl Record {
             Phase::Runnable(runnable) => runnable.causes.delay,
             _ => None,
         };
+        let grant = execution.phase.grant().filter(|grant| !grant.is_over(now));
         let attempt = execution.attempt.as_ref();
         let failure = execution.failure.as_ref();
         let progress = execution.progress.as_ref();
@@ -119,6 +123,8 @@ impl Record {
             progress_pct: progress.map(|progress| progress.pct),
             progress_message: progress.map(|progress| progress.message.clone()),
             required_capabilities: about.policy.required_capabilities.clone(),
+            last_capability_mismatch_at: execution.last_capability_mismatch_at,
+            grant: grant.cloned(),
             last_event_id: EventId {
                 partition: execution.id.partition(),
                 number: execution.last_event,
@@ -127,7 +133,7 @@ impl Record {
             suspension_id: suspension.map(|suspension| suspension.id),
             suspension_reason: suspension.map(|suspension| suspension.reason.0.clone()),
             suspension_timeout_at: suspension.and_then(|s| s.timeout).map(|timeout| timeout.at),
-            waitpoint_ids: execution.waits.open.iter().map(|waitpoint| waitpoint.id).collect(),
+            waitpoint_ids: execution.waits.open_at(now).map(|waitpoint| waitpoint.id).collect(),
             signal_count: execution.waits.signals,
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Record;
+use super::{Record, Seen};
 use crate::cursor;
 use crate::error::Refusal;
 use crate::id::{ExecutionId, Kind, LaneId, Namespace};
@@ -34,13 +34,6 @@ pub struct Filter {
     pub completed_before: Option<TimestampMs>,
 }
 
-/// A page may be short or empty while there is a cursor: it looks at a bounded number of records.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Page {
-    pub items: Vec<Record>,
-    pub next_cursor: Option<String>,
-}
-
 /// Where a page begins: behind this execution, in the order newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SearchPosition {
@@ -53,6 +46,15 @@ impl Search {
     pub fn position(&self) -> Result<Option<SearchPosition>, Refusal> {
         let scope = self.scope();
         self.cursor.as_deref().map(|text| cursor::decode(&scope, text)).transpose()
+    }
+
+    /// What an execution is to this search.
+    pub fn see(&self, execution: &Execution, now: TimestampMs) -> Seen<Record> {
+        if self.filter.matches(execution) {
+            Seen::Item(Record::of(execution, now))
+        } else {
+            Seen::Passed
+        }
     }
 
     /// The cursor that goes on behind `position`.

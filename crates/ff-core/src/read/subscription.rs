@@ -1,6 +1,7 @@
 //! Subscriptions: events of all partitions, resumable from a cursor.
 
 use super::query::check_limit;
+use super::{StreamPage, Tail};
 use crate::error::Refusal;
 use crate::event::{Envelope, EventKind};
 use crate::id::{Kind, LaneId, Namespace};
@@ -15,6 +16,8 @@ pub enum Topic {
     Timers {
         known: Option<TimestampMs>,
     },
+    /// The output of an attempt.
+    Frames(Tail),
 }
 
 /// What following brought.
@@ -31,6 +34,7 @@ pub enum Followed {
         /// None: the wait was over first.
         sooner: Option<TimestampMs>,
     },
+    Frames(StreamPage),
 }
 
 /// Events after a place in the log.
@@ -67,20 +71,25 @@ pub enum Subscription {
     Completions,
     Lifecycle,
     LeaseHistory,
+    SignalDelivery,
 }
 
 impl Subscription {
     pub fn kinds_of_event(self) -> Vec<EventKind> {
         use EventKind::{
             Cancelled, Claimed, Completed, Delayed, Expired, Failed, LeaseExpired, LeaseRevoked,
-            Replayed, RetryScheduled,
+            Replayed, RetryScheduled, SignalAccepted, Suspended,
         };
         match self {
             Self::Completions => vec![Completed, Failed, Cancelled, Expired],
-            Self::Lifecycle => EventKind::ALL.to_vec(),
+            Self::Lifecycle => {
+                let of_execution = |kind: &&EventKind| kind.as_str().starts_with("execution.");
+                EventKind::ALL.iter().filter(of_execution).copied().collect()
+            }
             Self::LeaseHistory => vec![
                 Claimed,
                 Delayed,
+                Suspended,
                 RetryScheduled,
                 LeaseExpired,
                 LeaseRevoked,
@@ -90,6 +99,7 @@ impl Subscription {
                 Cancelled,
                 Expired,
             ],
+            Self::SignalDelivery => vec![SignalAccepted],
         }
     }
 }

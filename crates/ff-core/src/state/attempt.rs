@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Stream, StreamEnd};
 use crate::id::{AttemptId, WorkerId, WorkerInstanceId};
 use crate::time::TimestampMs;
 
@@ -20,6 +21,10 @@ pub struct Attempt {
     pub active_ms: u64,
     pub failure_reason: Option<String>,
     pub failure_category: Option<String>,
+    /// What is known of its output; none before the first frame.
+    pub stream: Option<Box<Stream>>,
+    /// Why its output has ended; that was when the attempt ended.
+    pub stream_end: Option<StreamEnd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Failure, LostBy, Phase, PublicState, Waits};
+use super::{Attempt, Failure, LostBy, Phase, PublicState, StreamEnd, Waits};
 use crate::id::{ContentType, ExecutionId, Kind, LaneId, LeaseFence, Namespace};
 use crate::policy::Policy;
 use crate::tags::Tags;
@@ -38,6 +38,8 @@ pub struct Execution {
     pub last_end: Option<LastEnd>,
     /// Memory of a lost lease, until the next claim.
     pub last_loss: Option<LeaseLoss>,
+    /// When a grant was last refused because the worker lacked a capability.
+    pub last_capability_mismatch_at: Option<TimestampMs>,
     pub last_transition_at: TimestampMs,
     pub waits: Waits,
     pub phase: Phase,
@@ -140,10 +142,25 @@ impl Execution {
         matches!(self.phase, Phase::Terminal(_))
     }
 
+    /// Bytes that a task of the current attempt carries besides its payload: bodies of the signals
+    /// that resumed it, and what its suspend left.
+    pub fn extras_bytes(&self) -> u64 {
+        let Some(attempt) = &self.attempt else { return 0 };
+        let signals = self.waits.resumed_of(attempt.index).map_or(0, |r| r.signals.bytes);
+        signals + self.waits.metadata_of(attempt.index).map_or(0, |metadata| metadata.bytes)
+    }
+
     /// Fence of the live lease.
     pub fn live_fence(&self) -> Option<LeaseFence> {
         let lease = self.phase.lease()?;
         Some(lease.fence(self.lease_epoch, self.attempt.as_ref()?.id))
+    }
+
+    /// The current attempt, and why its output has ended. Whoever tails it must look when this or
+    /// the frames change.
+    pub fn output_end(&self) -> Option<(u32, Option<StreamEnd>)> {
+        let attempt = self.attempt.as_ref()?;
+        Some((attempt.index, attempt.stream_end))
     }
 
     /// The deadline that counts from `start`: the earlier of the relative and the absolute one.

@@ -1,5 +1,5 @@
-//! Where a store must list an execution. Queue place and timer are functions of the state, so a
-//! store writes them by comparing before and after, and no rule can forget one.
+//! Where a store must queue an execution, and when time changes it. Both are functions of the state,
+//! so a store writes them by comparing before and after, and no rule can forget one.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,17 +36,19 @@ pub enum DueKind {
     SuspensionTimeout,
     PendingWaitpointExpiry,
     DelayedPromoter,
+    GrantExpiry,
     RetentionTrimmer,
 }
 
 impl DueKind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ExecutionDeadline,
         Self::AttemptTimeout,
         Self::LeaseExpiry,
         Self::SuspensionTimeout,
         Self::PendingWaitpointExpiry,
         Self::DelayedPromoter,
+        Self::GrantExpiry,
         Self::RetentionTrimmer,
     ];
 
@@ -59,23 +61,23 @@ impl DueKind {
             Self::SuspensionTimeout => "suspension_timeout",
             Self::PendingWaitpointExpiry => "pending_wp_expiry",
             Self::DelayedPromoter => "delayed_promoter",
+            Self::GrantExpiry => "grant_expiry",
             Self::RetentionTrimmer => "retention_trimmer",
         }
     }
 }
 
 impl Execution {
-    /// Its place in the queue; only an eligible execution has one.
+    /// Its place in the queue. Only an eligible execution has one, and none while it is granted:
+    /// the place is remembered because the score follows from the record.
     pub fn queue_place(&self) -> Option<QueuePlace<'_>> {
-        match &self.phase {
-            Phase::Runnable(runnable) if runnable.causes.is_empty() => Some(QueuePlace {
-                namespace: &self.about.namespace,
-                lane: &self.about.lane,
-                class: &self.about.policy.required_capabilities,
-                score: self.score(),
-            }),
-            _ => None,
-        }
+        let runnable = self.phase.claimable()?;
+        runnable.standing_grant().is_none().then(|| QueuePlace {
+            namespace: &self.about.namespace,
+            lane: &self.about.lane,
+            class: &self.about.policy.required_capabilities,
+            score: self.score(),
+        })
     }
 
     fn score(&self) -> i64 {
@@ -104,7 +106,12 @@ impl Execution {
             Phase::Runnable(runnable) => {
                 // A held execution stays where it is; its delay is looked at when it is released.
                 let delay = runnable.causes.delay.filter(|_| runnable.causes.hold.is_none());
-                earliest([always, delay.map(|d| d.until).map(at(DueKind::DelayedPromoter))])
+                let grant = runnable.standing_grant().map(|grant| grant.expires_at);
+                earliest([
+                    always,
+                    delay.map(|d| d.until).map(at(DueKind::DelayedPromoter)),
+                    grant.map(at(DueKind::GrantExpiry)),
+                ])
             }
             Phase::Active(lease) => {
                 earliest([always, lease.attempt_deadline_at.map(at(DueKind::AttemptTimeout))])

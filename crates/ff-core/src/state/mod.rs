@@ -7,8 +7,11 @@ mod attempt;
 mod condition;
 mod execution;
 mod failure;
+mod grant;
 mod index;
+mod listing;
 mod phase;
+mod stream;
 mod suspension;
 mod vector;
 mod waitpoint;
@@ -19,14 +22,19 @@ pub use execution::{
     About, Counts, Execution, LastEnd, LeaseEnd, LeaseEndReply, LeaseLoss, Progress,
 };
 pub use failure::{CancelSource, Failure, FailureClass};
+pub use grant::{Grant, GrantKind};
 pub use index::{Due, DueKind, QueuePlace};
+pub use listing::{List, Listing, ListingPosition, Relisted};
 pub use phase::{
     Cancellation, Causes, Delay, DelayReason, Lease, LostBy, Next, Outcome, Phase, Runnable,
     Terminal,
 };
+pub use stream::{
+    Displaced, Frame, FrameId, FrameMode, Shelf, Stream, StreamEnd, UnknownFrameMode,
+};
 pub use suspension::{
-    ResumePolicy, Resumed, SuspendMemory, SuspendNote, Suspension, SuspensionReason,
-    SuspensionTimeout, TimedOut, TimeoutBehavior, UnknownTimeoutBehavior, Waits,
+    Matched, MetadataNote, ResumePolicy, Resumed, SuspendMemory, SuspendNote, Suspension,
+    SuspensionReason, SuspensionTimeout, TimedOut, TimeoutBehavior, UnknownTimeoutBehavior, Waits,
 };
 pub use vector::{
     AttemptProgress, BlockingReason, EligibilityState, LifecyclePhase, OwnershipState, PublicState,

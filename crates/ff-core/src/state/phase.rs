@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CancelSource, PublicState, Suspension};
+use super::{CancelSource, Grant, PublicState, Suspension};
 use crate::id::{AttemptId, LeaseFence, LeaseId, WorkerId, WorkerInstanceId};
 use crate::time::TimestampMs;
 
@@ -22,6 +22,8 @@ pub struct Runnable {
     pub next: Next,
     /// When it entered this phase, or its causes last changed.
     pub since: TimestampMs,
+    /// Goes with whatever changes the phase or the causes.
+    pub grant: Option<Grant>,
 }
 
 /// Why a runnable execution may not be claimed; none: it is eligible. Causes stand side by side
@@ -81,6 +83,8 @@ pub struct Lease {
     pub ttl_ms: u64,
     /// When the attempt has used up its time under lease.
     pub attempt_deadline_at: Option<TimestampMs>,
+    /// It came from a grant: its instance may ask for the task again.
+    pub granted: bool,
 }
 
 /// The one outcome.
@@ -126,12 +130,28 @@ impl Outcome {
 
 impl Phase {
     pub fn eligible(next: Next, since: TimestampMs) -> Self {
-        Self::Runnable(Runnable { causes: Causes::default(), next, since })
+        Self::Runnable(Runnable::new(Causes::default(), next, since))
     }
 
     pub fn lease(&self) -> Option<&Lease> {
         match self {
             Self::Active(lease) => Some(lease),
+            _ => None,
+        }
+    }
+
+    /// Runnable, and nothing keeps it from being claimed but perhaps a grant.
+    pub fn claimable(&self) -> Option<&Runnable> {
+        match self {
+            Self::Runnable(runnable) if runnable.causes.is_empty() => Some(runnable),
+            _ => None,
+        }
+    }
+
+    /// Its grant, lapsed or not.
+    pub fn grant(&self) -> Option<&Grant> {
+        match self {
+            Self::Runnable(runnable) => runnable.grant.as_ref(),
             _ => None,
         }
     }
@@ -148,6 +168,29 @@ impl Phase {
             Self::Terminal(terminal) => Some(terminal),
             _ => None,
         }
+    }
+}
+
+impl Runnable {
+    pub fn new(causes: Causes, next: Next, since: TimestampMs) -> Self {
+        Self { causes, next, since, grant: None }
+    }
+
+    /// The grant, if it may still be used at `now`.
+    pub fn live_grant(&self, now: TimestampMs) -> Option<&Grant> {
+        self.grant.as_ref().filter(|grant| !grant.is_over(now))
+    }
+
+    /// The grant that no timer has taken back yet.
+    pub(super) fn standing_grant(&self) -> Option<&Grant> {
+        self.grant.as_ref().filter(|grant| !grant.lapsed)
+    }
+
+    /// Holds it, which also takes a grant back.
+    pub(crate) fn hold(&mut self, detail: String, now: TimestampMs) {
+        self.causes.hold = Some(detail);
+        self.since = now;
+        self.grant = None;
     }
 }
 

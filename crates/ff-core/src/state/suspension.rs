@@ -19,8 +19,8 @@ pub struct Suspension {
     pub id: SuspensionId,
     pub condition: Condition,
     pub tally: Tally,
-    /// Numbers of the signals that counted.
-    pub matched: Vec<u32>,
+    /// The signals that counted.
+    pub matched: Matched,
     /// The last different names that were heard.
     pub heard: Vec<SignalName>,
     pub resume: ResumePolicy,
@@ -30,6 +30,14 @@ pub struct Suspension {
     /// Its time was up and it was handed to an operator.
     pub escalated: bool,
     pub since: TimestampMs,
+}
+
+/// Signals that did something together.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Matched {
+    pub numbers: Vec<u32>,
+    /// Of all their bodies.
+    pub bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,8 +88,8 @@ pub struct Waits {
     pub remembered: Vec<SuspendNote>,
     /// How the current attempt was resumed last.
     pub resumed: Option<Resumed>,
-    /// The attempt for which the last suspend left something.
-    pub metadata_of: Option<u32>,
+    /// What the last suspend left; it stands beside the record.
+    pub metadata: Option<MetadataNote>,
 }
 
 /// A suspend that is remembered; its reply stands beside the record.
@@ -104,11 +112,18 @@ pub struct SuspendMemory {
     pub handle: Handle,
 }
 
+/// Something that a suspend left for whoever goes on with its attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetadataNote {
+    pub attempt_index: u32,
+    pub bytes: u64,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
     pub attempt_index: u32,
-    /// Numbers of the signals that did it.
-    pub signals: Vec<u32>,
+    /// The signals that did it.
+    pub signals: Matched,
     /// Time did it.
     pub timed_out: Option<TimedOut>,
 }
@@ -150,6 +165,13 @@ impl SuspensionReason {
     }
 }
 
+impl Matched {
+    pub(crate) fn add(&mut self, number: u32, bytes: usize) {
+        self.numbers.push(number);
+        self.bytes += bytes as u64;
+    }
+}
+
 impl Suspension {
     /// Notes the name of a signal for whoever asks why it still waits.
     pub(crate) fn note_heard(&mut self, name: &SignalName) {
@@ -170,6 +192,22 @@ impl Suspension {
 }
 
 impl Waits {
+    /// How an attempt was resumed last, if it is the one that was.
+    pub fn resumed_of(&self, attempt_index: u32) -> Option<&Resumed> {
+        self.resumed.as_ref().filter(|resumed| resumed.attempt_index == attempt_index)
+    }
+
+    /// What the last suspend left, if it left it for this attempt.
+    pub fn metadata_of(&self, attempt_index: u32) -> Option<MetadataNote> {
+        self.metadata.filter(|metadata| metadata.attempt_index == attempt_index)
+    }
+
+    /// Waitpoints that are not closed at `now`. One that no suspend used in time is, though nobody
+    /// may have seen to it yet.
+    pub fn open_at(&self, now: TimestampMs) -> impl Iterator<Item = &Waitpoint> {
+        self.open.iter().filter(move |waitpoint| !waitpoint.is_unused(now))
+    }
+
     /// When the next pending waitpoint closes unused.
     pub fn next_expiry(&self) -> Option<TimestampMs> {
         let pending = self.open.iter().filter(|w| w.state == WaitpointState::Pending);
@@ -189,6 +227,13 @@ impl TimeoutBehavior {
             Self::AutoResume => "auto_resume_with_timeout_signal",
             Self::Escalate => "escalate",
         }
+    }
+}
+
+impl TimeoutBehavior {
+    /// Whether the execution ends by it.
+    pub const fn ends(self) -> bool {
+        matches!(self, Self::Fail | Self::Cancel | Self::Expire)
     }
 }
 

@@ -139,6 +139,11 @@ impl KeyDigest {
 }
 
 impl Waitpoint {
+    /// Whether its time is over before any suspend has used it.
+    pub fn is_unused(&self, now: TimestampMs) -> bool {
+        self.state == WaitpointState::Pending && self.expires_at.is_some_and(|at| at <= now)
+    }
+
     /// Whether a suspend still has to look at this signal.
     pub fn is_live(&self, signal: &Signal) -> bool {
         signal.waitpoint_id == self.id

@@ -6,7 +6,10 @@ use std::time::Duration;
 use ff_core::error::Code;
 use ff_core::limits;
 use ff_core::operation::{Claim, LaneShare, Submit};
-use ff_core::policy::{Backoff, BackoffCurve, Policy, Retention, RetryPolicy, TimeoutPolicy};
+use ff_core::policy::{
+    Backoff, BackoffCurve, Policy, Retention, RetryPolicy, StreamPolicy, TimeoutPolicy,
+};
+use ff_core::state::FrameMode;
 use ff_core::time::TimestampMs;
 
 use crate::world::{World, code, lane};
@@ -106,6 +109,7 @@ fn policies_beyond_their_limits() -> Vec<Policy> {
     };
     let category = "x".repeat(limits::CATEGORY_BYTES + 1);
     let retention = |retention| Policy { retention, ..default() };
+    let stream = |stream| Policy { stream, ..default() };
     vec![
         retry(RetryPolicy { max_retries: over, ..default().retry }),
         retry(RetryPolicy { retryable_categories: vec![category], ..default().retry }),
@@ -121,6 +125,12 @@ fn policies_beyond_their_limits() -> Vec<Policy> {
         Policy { max_replay_count: over, ..default() },
         Policy { dedup_window_ms: limits::DEDUP_WINDOW_MIN_MS - 1, ..default() },
         Policy { dedup_window_ms: limits::DEDUP_WINDOW_MAX_MS + 1, ..default() },
+        stream(StreamPolicy { retention_maxlen: 0, ..default().stream }),
+        stream(StreamPolicy {
+            retention_maxlen: limits::STREAM_FRAMES_MAX + 1,
+            ..default().stream
+        }),
+        stream(StreamPolicy { retention_ttl_ms: Some(long), ..default().stream }),
         retention(Retention { success_ms: Some(long), ..Retention::default() }),
         retention(Retention { failed_ms: Some(long), ..Retention::default() }),
         retention(Retention { cancelled_ms: Some(long), ..Retention::default() }),
@@ -147,6 +157,8 @@ pub async fn a_malformed_policy_is_refused_before_anything_else(_world: &World) 
         r#"{"retry_policy":{"max_retries":"3"}}"#,
         r#"{"retry_policy":{"backoff":{"type":"linear"}}}"#,
         r#"{"retry_policy":{"backoff":{"type":"fixed"}}}"#,
+        r#"{"stream_policy":{"durability_mode":"eternal"}}"#,
+        r#"{"stream_policy":{"maxlen":1}}"#,
         r#"{"max_replay_count":1} {}"#,
     ] {
         assert_eq!(code(json), Code::InvalidPolicyJson, "{json}");
@@ -158,6 +170,7 @@ pub async fn a_malformed_policy_is_refused_before_anything_else(_world: &World) 
         r#"{"retry_policy":{"backoff":{"type":"exponential","multiplier":0.9}}}"#,
         r#"{"retry_policy":{"backoff":{"type":"exponential","multiplier":1001}}}"#,
         r#"{"dedup_window_ms":999}"#,
+        r#"{"stream_policy":{"retention_maxlen":0}}"#,
     ] {
         assert_eq!(code(json), Code::InvalidInput, "{json}");
     }
@@ -186,6 +199,11 @@ pub async fn a_policy_at_its_limits_is_accepted(world: &World) {
         },
         max_replay_count: most,
         dedup_window_ms: limits::DEDUP_WINDOW_MAX_MS,
+        stream: StreamPolicy {
+            durability_mode: FrameMode::BestEffort,
+            retention_maxlen: limits::STREAM_FRAMES_MAX,
+            retention_ttl_ms: longest,
+        },
         ..Policy::default()
     };
     let submit = Submit { policy: Arc::new(policy), ..world.work() };

@@ -6,11 +6,14 @@
 #[macro_use]
 mod suite;
 
+pub mod append;
+pub mod append_fence;
 pub mod approvals;
 pub mod attempt_timeout;
 pub mod attempts;
 pub mod bad_input;
 pub mod batch;
+pub mod best_effort;
 pub mod bindings;
 pub mod buffered;
 pub mod cancel;
@@ -28,15 +31,24 @@ pub mod events;
 pub mod explain;
 pub mod fail_retry;
 pub mod fencing;
+pub mod frame_retention;
+pub mod grant_and_claim;
+pub mod grant_claim;
+pub mod grant_lapse;
+pub mod grants;
 pub mod hold;
 pub mod idempotency;
+pub mod inbox;
+pub mod inbox_changes;
 pub mod lanes;
 pub mod lease_expiry;
 pub mod lease_renewal;
+pub mod many_tails;
 pub mod pages;
 pub mod payload;
 pub mod priority;
 pub mod progress;
+pub mod reclaim_grants;
 pub mod repetition;
 pub mod replay;
 pub mod results;
@@ -50,14 +62,20 @@ pub mod secrets;
 pub mod signal_dedup;
 pub mod signal_refusals;
 pub mod signals;
+pub mod stream_ends;
+pub mod stream_reads;
+pub mod stream_retention;
 pub mod submit;
 pub mod subscriptions;
+pub mod summaries;
+pub mod superseded;
 pub mod suspend;
 pub mod suspend_repetition;
 pub mod suspend_shape;
 pub mod suspended;
 pub mod suspension_timeout;
 pub mod tags;
+pub mod tails;
 pub mod timers;
 pub mod tokens;
 pub mod trim;
@@ -69,6 +87,33 @@ pub mod waitpoints;
 pub use suite::{Case, Making, run};
 
 suite! { ($)
+    append {
+        frames_come_out_as_they_went_in
+        a_type_is_any_text_of_1_to_64_bytes
+        reserved_and_malformed_types_are_refused
+        a_frame_has_65536_bytes_at_most
+        bodies_come_back_byte_for_byte
+        content_type_and_correlation_id_are_kept
+        an_append_has_1_to_100_frames
+        an_append_is_all_or_nothing
+        ids_rise_whatever_the_clock_does
+        every_frame_of_the_attempt_counts
+        a_frame_sent_again_is_appended_again
+        the_policy_says_the_mode_of_a_frame_that_names_none
+        an_append_is_no_transition
+        the_output_of_one_is_not_that_of_another
+    }
+    append_fence {
+        an_execution_that_does_not_exist_is_not_found
+        an_ended_execution_takes_no_frame_whatever_the_fence
+        an_execution_that_is_not_active_takes_no_frame
+        a_lost_lease_appends_no_more
+        every_part_of_the_fence_must_match
+        a_late_append_leaves_the_expiry_to_others
+        a_renewed_lease_goes_on_appending
+        the_lease_that_goes_on_appends_and_the_one_before_does_not
+        a_refusal_tells_what_is_true_now
+    }
     approvals {
         a_decision_is_a_signal_of_the_operator
         a_waitpoint_is_named_by_its_id_or_by_its_key
@@ -112,6 +157,16 @@ suite! { ($)
         commands_on_one_execution_run_in_their_order
         what_comes_and_goes_within_a_batch_leaves_nothing
         no_commands_have_no_replies
+    }
+    best_effort {
+        each_goes_after_its_minute
+        when_all_are_gone_that_is_told
+        the_next_one_comes_behind_those_that_are_gone
+        a_later_one_does_not_keep_the_earlier_ones
+        a_range_before_the_oldest_tells_what_is_gone
+        at_least_64_are_kept_whatever_the_rate
+        as_many_as_a_minute_brings_are_kept
+        never_more_than_16384_are_kept
     }
     bindings {
         pending_and_fresh_ones_mix_in_any_order
@@ -302,6 +357,68 @@ suite! { ($)
         an_operator_on_an_expired_lease_is_refused
         a_fence_with_an_operators_cancel_is_checked_too
     }
+    frame_retention {
+        durable_frames_are_kept_up_to_their_limit
+        ten_thousand_durable_frames_are_kept_by_default
+        a_limit_below_an_append_keeps_its_newest
+        no_mode_removes_frames_of_another
+        the_newest_64_patches_stay_readable
+        who_begins_with_what_is_kept_is_told_of_nothing
+        each_mode_tells_of_its_own
+        what_is_not_asked_for_is_not_told_of
+        every_attempt_has_its_own_limits
+    }
+    grant_and_claim {
+        it_leases_without_a_grant_before_it
+        it_does_not_ask_what_the_worker_can_do
+        it_opens_or_continues_by_itself
+        repeated_it_gives_the_same_task
+        it_takes_only_what_is_eligible
+        a_live_grant_of_another_worker_stands
+        a_lease_that_ran_out_is_lost_and_taken_up_in_one_step
+        a_deadline_that_passed_is_carried_out
+        the_lease_has_its_range
+    }
+    grant_claim {
+        a_claim_uses_the_grant_up_and_brings_the_task
+        the_same_instance_gets_the_same_task_again
+        a_lease_of_the_queue_is_no_lease_of_a_grant
+        a_lease_that_ran_out_is_lost_by_the_claim_that_meets_it
+        only_what_is_eligible_is_leased
+        a_deadline_that_passed_is_carried_out_by_the_claim
+        a_late_claim_is_told_that_the_grant_is_over
+        a_grant_may_be_used_until_its_last_millisecond
+        an_open_attempt_is_continued_by_the_resumed_claim
+        without_an_open_attempt_there_is_nothing_to_resume
+        after_a_lost_lease_a_claim_opens_a_reclaim
+        a_lease_from_a_grant_has_the_range_of_every_lease
+    }
+    grant_lapse {
+        a_grant_that_lapses_gives_the_old_place_back
+        a_lapse_is_no_transition
+        a_lapse_wakes_who_waits
+        a_grant_past_its_time_makes_room_for_the_next
+        a_change_of_priority_holds_for_the_place_that_comes_back
+        a_deadline_comes_before_the_end_of_a_grant
+        a_used_grant_leaves_no_timer
+        completing_does_not_take_what_is_set_aside
+    }
+    grants {
+        a_grant_names_execution_partition_and_end
+        the_record_shows_the_grant_and_its_state_stays
+        a_granted_execution_is_in_no_queue
+        only_the_holder_of_the_grant_may_claim
+        only_what_is_eligible_is_granted
+        the_lane_must_be_that_of_the_execution
+        there_is_one_grant_at_a_time
+        a_worker_that_lacks_something_is_told_what
+        a_grant_lives_for_1_to_60000_ms
+        a_lease_that_ran_out_is_taken_away_first
+        a_deadline_that_passed_ends_it_instead
+        explain_says_for_whom_it_is_set_aside
+        what_is_no_claim_keeps_the_grant
+        a_hold_or_an_end_takes_the_grant_back
+    }
     hold {
         a_held_execution_is_not_claimed_until_it_is_released
         holding_and_releasing_twice_is_already_satisfied
@@ -324,6 +441,31 @@ suite! { ($)
         the_same_id_and_content_is_a_duplicate_for_ever
         the_same_id_and_other_content_is_a_mismatch
         a_removed_id_is_free_again
+    }
+    inbox {
+        waitpoints_come_oldest_first_bound_or_not
+        suspensions_come_oldest_first_and_say_why
+        of_the_same_instant_the_lower_id_comes_first
+        every_page_size_finds_each_exactly_once
+        many_waitpoints_of_one_execution_come_in_pages
+        a_walk_is_not_disturbed_by_what_comes_and_goes
+        each_filter_keeps_what_it_names
+        a_namespace_sees_its_own_only
+        no_list_shows_a_token
+        the_limit_has_a_range
+        a_cursor_is_bound_to_its_question_and_filter
+    }
+    inbox_changes {
+        a_resume_takes_the_suspension_and_its_waitpoints
+        a_signal_that_resumes_takes_them_too
+        a_waitpoint_that_stays_pending_stays_listed
+        a_close_takes_the_waitpoint_only
+        every_end_takes_all_of_it
+        a_timeout_that_ends_it_takes_all_of_it
+        a_deadline_takes_all_of_it
+        a_removed_execution_leaves_nothing
+        a_later_suspension_has_a_later_place
+        an_unused_waitpoint_leaves_at_its_time
     }
     lanes {
         a_claim_sees_only_its_lanes
@@ -354,6 +496,14 @@ suite! { ($)
         a_renewal_is_not_a_transition
         the_ttl_of_a_renewal_has_a_range
     }
+    many_tails {
+        a_hundred_tails_of_one_execution_all_wake
+        a_hundred_tails_of_as_many_executions_get_each_its_own
+        tails_hold_up_no_claim_and_no_write
+        tails_with_different_places_get_what_is_behind_theirs
+        tails_of_two_attempts_are_apart
+        a_tail_sees_an_attempt_go_on
+    }
     pages {
         a_page_has_1_to_500_items
         an_absurd_wait_is_no_harm
@@ -380,6 +530,21 @@ suite! { ($)
         progress_is_not_a_transition
         progress_does_not_keep_a_lease_alive
         progress_has_limits
+    }
+    reclaim_grants {
+        it_is_held_for_the_worker
+        only_what_waits_for_a_reclaim_is_granted
+        a_lease_that_ran_out_waits_at_once
+        what_the_cap_ended_says_so
+        a_grant_of_either_kind_is_the_only_one
+        the_worker_must_be_able
+        its_time_has_the_range_of_every_grant
+        a_reclaim_opens_a_new_attempt
+        a_reclaim_needs_a_reclaim_grant
+        time_is_looked_at_before_the_worker
+        a_deadline_that_passed_leaves_nothing_to_reclaim
+        a_lower_cap_ends_what_lost_too_many
+        a_reclaim_has_the_ranges_of_lease_and_cap
     }
     repetition {
         a_repeated_complete_is_completed
@@ -446,6 +611,9 @@ suite! { ($)
         the_signals_that_resumed_it_come_with_the_next_claim
         large_bodies_come_along
         bodies_beyond_a_reply_are_read_one_by_one
+        a_claim_stops_before_signals_make_its_reply_too_large
+        a_task_larger_than_a_reply_holds_nobody_up
+        what_a_suspend_left_counts_in_a_reply
         a_task_that_was_not_resumed_has_none
         a_task_that_an_operator_resumed_has_none
         another_fence_observes_nothing
@@ -525,6 +693,43 @@ suite! { ($)
         signals_are_kept_with_their_execution
         the_next_execution_of_a_removed_id_has_none_of_its_signals
     }
+    stream_ends {
+        the_outcome_of_an_attempt_ends_its_stream
+        a_cancel_ends_it_from_any_state
+        a_lost_lease_ends_it
+        a_deadline_ends_it
+        the_time_of_an_attempt_ends_it
+        the_time_of_a_suspension_ends_it
+        a_suspend_keeps_it_open
+        a_delay_keeps_it_open
+        an_ended_stream_stays_readable
+        a_removed_execution_leaves_no_output
+        output_goes_with_an_execution_whose_time_is_over
+    }
+    stream_reads {
+        ranges_have_both_ends
+        a_number_beyond_all_stands_behind_its_millisecond
+        a_place_that_no_clock_shows_is_refused
+        a_read_has_1_to_10_000_frames
+        pages_follow_each_other_by_the_last_id
+        a_reply_is_bounded_by_bytes
+        a_read_may_leave_best_effort_out
+        an_attempt_that_there_is_not_is_not_found
+        an_execution_that_there_is_not_is_not_found
+        a_stream_never_written_is_empty_and_open_until_its_attempt_ends
+        reading_needs_no_lease_and_changes_nothing
+    }
+    stream_retention {
+        a_closed_stream_is_kept_as_long_as_the_policy_says
+        an_open_stream_is_kept
+        without_a_time_it_is_kept_with_its_execution
+        a_time_of_zero_keeps_nothing_that_has_ended
+        the_time_of_an_attempt_begins_with_its_end
+        best_effort_frames_do_not_last_longer_by_that
+        a_trim_removes_what_is_past_its_time
+        a_trim_removes_best_effort_frames_when_all_are_gone
+        a_trim_that_was_not_finished_does_no_harm
+    }
     submit {
         a_new_execution_waits_for_a_worker
         what_was_said_at_submit_is_in_the_record_and_in_the_task
@@ -549,6 +754,29 @@ suite! { ($)
         outcomes_are_a_filter
         the_named_sets_hold_their_kinds
         a_cursor_is_bound_to_its_filter
+    }
+    summaries {
+        a_summary_is_patched_and_its_patches_are_frames
+        patches_do_what_the_rfc_says
+        empty_values_stay_what_they_are
+        a_marker_stores_a_null
+        numbers_keep_their_text
+        names_and_text_are_of_any_kind
+        a_document_is_16_deep_at_most
+        a_document_has_256_kib_at_most
+        what_is_not_json_is_refused
+        each_patch_raises_the_version_by_one
+        the_patches_of_one_append_follow_each_other
+        a_summary_goes_on_with_its_attempt
+        every_attempt_has_its_own_summary
+    }
+    superseded {
+        a_retry_a_reclaim_and_a_replay_are_told
+        its_id_is_of_the_claim_and_behind_all_others
+        an_attempt_that_goes_on_is_not_superseded
+        an_end_without_a_follower_has_no_last_frame
+        it_is_read_like_any_other
+        it_is_kept_whatever_the_limit
     }
     suspend {
         a_suspend_releases_the_lease_and_keeps_the_attempt
@@ -625,6 +853,20 @@ suite! { ($)
         tags_are_limited_in_all
         malformed_tags_are_refused
     }
+    tails {
+        a_tail_brings_what_is_behind_its_place
+        a_place_may_be_a_millisecond_or_one_that_never_was
+        a_tail_wakes_with_the_next_frame
+        a_tail_wakes_with_the_end
+        a_tail_wakes_with_whatever_ends_the_attempt
+        a_tail_wakes_when_its_execution_is_removed
+        a_tail_of_an_ended_stream_does_not_wait
+        a_tail_of_one_execution_sleeps_through_others
+        a_tail_may_leave_best_effort_out
+        a_tail_looks_at_a_page_at_a_time
+        a_tail_is_told_what_is_gone
+        tails_have_limits
+    }
     timers {
         a_tick_counts_what_it_did_by_kind
         a_tick_goes_oldest_first_and_says_when_there_is_more
@@ -674,6 +916,10 @@ suite! { ($)
     waitpoint_end {
         an_unused_waitpoint_closes_at_its_time
         what_is_answered_does_not_depend_on_the_tick
+        past_its_time_its_key_is_free_at_once
+        past_its_time_it_takes_no_room
+        past_its_time_it_is_closed_already
+        past_its_time_it_is_listed_nowhere
         waitpoints_that_are_due_together_close_together
         a_time_in_the_past_closes_it_with_the_next_tick
         a_waitpoint_that_a_suspend_uses_does_not_close_by_time

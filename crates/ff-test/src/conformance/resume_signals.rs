@@ -7,7 +7,7 @@ use ff_core::error::Code;
 use ff_core::id::{AttemptId, ExecutionId};
 use ff_core::limits;
 use ff_core::operation::{
-    DeliverSignal, IssuedWaitpoint, Message, Replay, Resume, ResumeSignal, Task,
+    DeliverSignal, IssuedWaitpoint, Message, Replay, Resume, ResumeSignal, Suspend, Task,
 };
 use ff_core::read::{ListSignals, ObserveSignals};
 use ff_core::state::{Condition, Count, CountKind, Matcher, SignalEffect};
@@ -107,6 +107,77 @@ pub async fn bodies_beyond_a_reply_are_read_one_by_one(world: &World) {
             let body = listed.signal.payload.unwrap();
             assert_eq!((body[0], body.len()), (number as u8 + 1, limits::SIGNAL_PAYLOAD_BYTES));
         }
+    }
+}
+
+/// Bytes that the signals and the metadata of a task have, and those of them that came along.
+fn carried(task: &Task) -> (usize, usize) {
+    let signals = &task.extras.resume_signals;
+    let of_metadata = task.extras.metadata.as_ref().map_or(0, Bytes::len);
+    let all = signals.iter().map(|signal| signal.bytes as usize).sum::<usize>() + of_metadata;
+    (all, task.extras.bytes())
+}
+
+/// Resumed executions with so many large signals each.
+async fn resumed_with(world: &World, signals: &[u8]) -> Vec<ExecutionId> {
+    let mut waiting = Vec::new();
+    for &n in signals {
+        let (task, waitpoint) = waiting_for(world, n.into()).await;
+        waiting.push((task.execution_id, waitpoint, n));
+        world.advance(1).await;
+    }
+    for (id, waitpoint, n) in &waiting {
+        for byte in 1..=*n {
+            world.deliver(large(*id, waitpoint, byte)).await;
+        }
+    }
+    waiting.into_iter().map(|(id, ..)| id).collect()
+}
+
+pub async fn a_claim_stops_before_signals_make_its_reply_too_large(world: &World) {
+    // Two of them fill most of a reply; the third does not fit beside them.
+    let mut left = resumed_with(world, &[28, 28, 28]).await;
+    for expected in [2, 1, 0] {
+        let tasks = world.claim(10).await;
+        assert_eq!(tasks.len(), expected);
+        for task in &tasks {
+            let (all, along) = carried(task);
+            assert_eq!((all, along), (28 * limits::SIGNAL_PAYLOAD_BYTES, all), "none is left out");
+            left.retain(|id| *id != task.execution_id);
+        }
+    }
+    assert_eq!(left, []);
+}
+
+pub async fn a_task_larger_than_a_reply_holds_nobody_up(world: &World) {
+    let most = u8::try_from(limits::CLAIM_REPLY_BYTES / limits::SIGNAL_PAYLOAD_BYTES).unwrap();
+    let mut left = resumed_with(world, &[most + 1, 1, 1]).await;
+    for _ in 0..2 {
+        let tasks = world.claim(10).await;
+        let along: usize = tasks.iter().map(|task| carried(task).1).sum();
+        assert!(along <= limits::CLAIM_REPLY_BYTES, "{along} bytes in {} tasks", tasks.len());
+        left.retain(|id| tasks.iter().all(|task| task.execution_id != *id));
+    }
+    assert_eq!(left, [], "two claims take them all");
+}
+
+pub async fn what_a_suspend_left_counts_in_a_reply(world: &World) {
+    const TASKS: usize = 300;
+    let metadata = Some(Bytes::from(vec![7; limits::METADATA_BYTES]));
+    for _ in 0..TASKS {
+        let task = world.start(world.work()).await;
+        world.act(Suspend { metadata: metadata.clone(), ..suspend(&task, "k") }).await;
+        let (execution_id, trigger) = (task.execution_id, "test".to_owned());
+        world.act(Resume { execution_id, trigger, delay_ms: 3_600_000 }).await;
+    }
+    world.pass(3_600_000).await;
+    let mut taken = 0;
+    while taken < TASKS {
+        let tasks = world.claim(limits::CLAIM_TASKS).await;
+        let along: usize = tasks.iter().map(|task| carried(task).1).sum();
+        assert!(along <= limits::CLAIM_REPLY_BYTES, "{along} bytes in {} tasks", tasks.len());
+        assert!(tasks.iter().all(|task| task.extras.metadata == metadata) && !tasks.is_empty());
+        taken += tasks.len();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Executions that do not exist.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
@@ -9,9 +10,16 @@ use ff_core::operation::{
     ChangePriority, Command, Delete, ExpireExecution, Fired, MarkLeaseExpired, NotDue,
     PromoteDelayed, Release, Replay, Reply, Tick,
 };
-use ff_core::read::{Explain, ListAttempts, ListEvents, ReadContext, ReadState};
+use ff_core::read::{
+    Explain, ListAttempts, ListEvents, ReadContext, ReadState, ReadStream, ReadSummary, Tail,
+};
+use ff_core::state::FrameId;
 use uuid::Uuid;
 
+use crate::grants::{
+    claim_granted, claim_resumed, grant_and_claim, issue_grant, issue_reclaim, reclaim,
+};
+use crate::output::{append, frame};
 use crate::signalling::{approval, close, issue, rotate};
 use crate::waits::{pending, resume, seed, signal, suspend, wildcard};
 use crate::world::{World, cancel, code, fenced, hold, revoke, set_tags};
@@ -42,6 +50,7 @@ async fn operations(world: &World) -> Vec<(&'static str, Command)> {
         ("set_execution_tags", set_tags(id, &[("a.b", "c")]).into()),
         ("replay_execution", Replay { execution_id: id }.into()),
         ("delete_execution", Delete { execution_id: id }.into()),
+        ("append_frames", append(&task, vec![frame("x")]).into()),
         ("create_pending_waitpoint", pending(&task, "w").into()),
         ("suspend_execution", suspend(&task, wildcard("go")).into()),
         ("close_waitpoint", close(id, "w").into()),
@@ -49,6 +58,12 @@ async fn operations(world: &World) -> Vec<(&'static str, Command)> {
         ("resume_execution", resume(id).into()),
         ("deliver_signal", signal(id, &issued, "s").into()),
         ("deliver_approval_signal", approval(id, "w").into()),
+        ("issue_claim_grant", issue_grant(id).into()),
+        ("claim_execution", claim_granted(id).into()),
+        ("claim_resumed_execution", claim_resumed(id).into()),
+        ("issue_grant_and_claim", grant_and_claim(id).into()),
+        ("issue_reclaim_grant", issue_reclaim(id).into()),
+        ("reclaim_execution", reclaim(id).into()),
     ]
 }
 
@@ -111,6 +126,13 @@ pub async fn lists_and_results_of_what_is_not_there_are_refused(world: &World) {
     assert_eq!(code(world.backend.ask(attempts).await), Code::ExecutionNotFound);
     let events = ListEvents { execution_id: id, after_seq: 0, limit: 1 };
     assert_eq!(code(world.backend.ask(events).await), Code::ExecutionNotFound);
+    assert_eq!(code(world.backend.ask(ReadStream::all(id, 0)).await), Code::ExecutionNotFound);
+    let summary = ReadSummary { execution_id: id, attempt_index: 0 };
+    assert_eq!(code(world.backend.ask(summary).await), Code::ExecutionNotFound);
+    for wait in [Duration::ZERO, Duration::from_secs(1)] {
+        let tail = world.backend.tail(Tail::after(id, 0, FrameId::FIRST), wait);
+        assert_eq!(code(tail.await), Code::ExecutionNotFound);
+    }
 }
 
 pub async fn an_id_is_uuid_and_partition(world: &World) {

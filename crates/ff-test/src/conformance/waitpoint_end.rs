@@ -3,7 +3,10 @@
 use ff_core::error::Code;
 use ff_core::event::{Detail, EventKind};
 use ff_core::limits;
-use ff_core::operation::{Binding, Command, CreatePendingWaitpoint, Suspend, Task, Tick, Ticked};
+use ff_core::operation::{
+    Binding, Command, CreatePendingWaitpoint, Settled, Suspend, Task, Tick, Ticked,
+};
+use ff_core::read::WaitingFilter;
 use ff_core::state::{Condition, DueKind, Matcher, PublicState, SignalEffect};
 
 use crate::signalling::{
@@ -71,6 +74,80 @@ pub async fn what_is_answered_does_not_depend_on_the_tick(world: &World) {
         world.turns_away(suspend_using(&task, &create), Code::PendingWaitpointExpired).await;
         world.settle().await;
     }
+}
+
+pub async fn past_its_time_its_key_is_free_at_once(world: &World) {
+    let task = world.start(world.work()).await;
+    let id = task.execution_id;
+    let create = expiring(world, &task, "k", 5_000).await;
+    let unused = world.act(create.clone()).await;
+    world.advance(5_000).await;
+    world.turns_away(create, Code::WaitpointAlreadyExists).await;
+    let second = world.act(pending(&task, "k")).await;
+    assert_eq!(world.describe(id).await.waitpoint_ids, [second.waitpoint_id]);
+    let kinds = world.history(id).await;
+    use EventKind::{WaitpointClosed, WaitpointCreated};
+    assert_eq!(kinds[kinds.len() - 3..], [WaitpointCreated, WaitpointClosed, WaitpointCreated]);
+    let reasons = world.told(id, WaitpointClosed, "reason").await;
+    assert_eq!(reasons, [Detail::from("never_committed")]);
+    assert_eq!(world.act(tick()).await.total(), 0, "nothing is left for time to do");
+    world.turns_away(signal(id, &unused, "x"), Code::WaitpointClosed).await;
+    world.deliver(signal(id, &second, "x")).await;
+    // A suspend that makes one of the same name is no different.
+    let create = expiring(world, &task, "l", 1).await;
+    world.act(create).await;
+    world.advance(1).await;
+    world.act(suspend(&task, "l")).await;
+    assert_eq!(world.waitpoints(id).await.len(), 2);
+}
+
+pub async fn past_its_time_it_takes_no_room(world: &World) {
+    let task = world.start(world.work()).await;
+    for n in 0..limits::WAITPOINTS {
+        let create = expiring(world, &task, &format!("k{n}"), 1_000 + n as u64).await;
+        world.act(create).await;
+    }
+    world.turns_away(pending(&task, "more"), Code::ResourceExhausted).await;
+    world.advance(1_000).await;
+    world.act(pending(&task, "more")).await;
+    world.turns_away(pending(&task, "one more"), Code::ResourceExhausted).await;
+    world.advance(limits::WAITPOINTS as i64).await;
+    world.act(suspend(&task, "last")).await;
+    assert_eq!(world.waitpoints(task.execution_id).await.len(), 2);
+}
+
+pub async fn past_its_time_it_is_closed_already(world: &World) {
+    let task = world.start(world.work()).await;
+    let id = task.execution_id;
+    let create = expiring(world, &task, "k", 5_000).await;
+    world.act(create.clone()).await;
+    world.advance(5_000).await;
+    for _ in ["before", "after"] {
+        assert_eq!(world.leaves_alone(close(id, "k")).await, Settled::AlreadySatisfied);
+        world.settle().await;
+    }
+    // Whatever changes the execution first closes it as time would have done.
+    let create = expiring(world, &task, "l", 5_000).await;
+    world.act(create).await;
+    world.advance(5_000).await;
+    world.complete(&task).await.unwrap();
+    let reasons = world.told(id, EventKind::WaitpointClosed, "reason").await;
+    assert_eq!(reasons, ["never_committed", "never_committed"].map(Detail::from));
+    assert_eq!(world.history(id).await.last(), Some(&EventKind::Completed));
+}
+
+pub async fn past_its_time_it_is_listed_nowhere(world: &World) {
+    let task = world.start(world.work()).await;
+    let id = task.execution_id;
+    let create = expiring(world, &task, "k", 5_000).await;
+    world.act(create.clone()).await;
+    world.advance(4_999).await;
+    assert_eq!(world.waitpoints(id).await.len(), 1);
+    assert_eq!(world.describe(id).await.waitpoint_ids, [create.waitpoint_id]);
+    world.advance(1).await;
+    assert_eq!(world.waitpoints(id).await, []);
+    assert_eq!(world.describe(id).await.waitpoint_ids, []);
+    assert_eq!(world.inbox(&WaitingFilter::default(), 10).await, []);
 }
 
 pub async fn waitpoints_that_are_due_together_close_together(world: &World) {

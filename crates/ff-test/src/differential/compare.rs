@@ -3,16 +3,17 @@
 use std::fmt::Debug;
 
 use ff_core::backend::{Backend, BackendExt};
-use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
+use ff_core::error::{EngineError, Refusal};
+use ff_core::id::{ExecutionId, Namespace};
 use ff_core::limits;
 use ff_core::operation::{Reply, Submitted, Task};
 use ff_core::read::{
     Audit, Describe, Due, Explain, Filter, ListAttempts, ListEvents, ListKids, ListSignals,
-    ListWaitpoints, ReadContext, ReadResult, Search,
+    ListWaitpoints, ReadContext, ReadResult, ReadStream, ReadSummary, Search, WaitingFilter,
 };
 
 use crate::oracle::Oracle;
+use crate::waits::{all_suspended, all_waitpoints};
 use crate::world::World;
 
 /// Replies, apart from event numbers, which only have an order.
@@ -40,8 +41,11 @@ pub(super) fn same_tasks(
 
 /// Codes and what they say of the present; wording may differ between stores.
 fn same_error(expected: &EngineError, found: &EngineError) -> Result<(), String> {
-    let current = |error: &EngineError| error.refusal().and_then(|refusal| refusal.current);
-    if expected.code() == found.code() && current(expected) == current(found) {
+    let told = |error: &EngineError| {
+        let told = |refusal: &Refusal| (refusal.current, refusal.missing_capabilities.clone());
+        error.refusal().map(told)
+    };
+    if expected.code() == found.code() && told(expected) == told(found) {
         Ok(())
     } else {
         Err(different(expected, found))
@@ -87,6 +91,7 @@ async fn everything(backend: &dyn Backend) -> Result<Vec<String>, String> {
     facts.push(format!("due {:?}", due.items.iter().map(|(_, at)| *at).min()));
     let kids = backend.ask(ListKids).await.map_err(|error| error.to_string())?;
     facts.push(format!("{kids:?}"));
+    facts.extend(waiting(backend).await?);
     for id in all_ids(backend).await? {
         let query = Describe { execution_id: id };
         let record = backend.ask(query).await.map_err(|error| error.to_string())?;
@@ -95,6 +100,21 @@ async fn everything(backend: &dyn Backend) -> Result<Vec<String>, String> {
         record.last_event_id.number = 0;
         facts.push(format!("{id} {record:?}"));
         facts.extend(beside(backend, id).await?);
+    }
+    Ok(facts)
+}
+
+/// Who waits in each namespace that sequences use, walked in small pages.
+async fn waiting(backend: &dyn Backend) -> Result<Vec<String>, String> {
+    let mut facts = Vec::new();
+    for namespace in [Namespace::default(), super::replay::namespace(1)] {
+        let filter = WaitingFilter { namespace, ..WaitingFilter::default() };
+        let waitpoints = all_waitpoints(backend, &filter, 7).await;
+        let waitpoints = waitpoints.map_err(|error| error.to_string())?;
+        let suspended = all_suspended(backend, &filter, 7).await;
+        let suspended = suspended.map_err(|error| error.to_string())?;
+        facts.extend(waitpoints.iter().map(|waitpoint| format!("{waitpoint:?}")));
+        facts.extend(suspended.iter().map(|suspended| format!("{suspended:?}")));
     }
     Ok(facts)
 }
@@ -129,7 +149,14 @@ async fn beside(backend: &dyn Backend, id: ExecutionId) -> Result<Vec<String>, S
     let waitpoints = backend.ask(ListWaitpoints { execution_id: id }).await;
     let context = backend.ask(ReadContext { execution_id: id }).await;
     let explained = backend.ask(Explain { execution_id: id }).await;
-    Ok(vec![
+    let mut output = Vec::new();
+    for attempt in &attempts.items {
+        let page = backend.ask(ReadStream::all(id, attempt.index)).await;
+        let summary = ReadSummary { execution_id: id, attempt_index: attempt.index };
+        let summary = backend.ask(summary).await;
+        output.push(format!("{id} attempt {} {page:?} {summary:?}", attempt.index));
+    }
+    let facts = vec![
         format!("{id} {attempts:?}"),
         format!("{id} {events:?}"),
         format!("{id} {result:?}"),
@@ -137,5 +164,6 @@ async fn beside(backend: &dyn Backend, id: ExecutionId) -> Result<Vec<String>, S
         format!("{id} {explained:?}"),
         format!("{id} {signals:?}"),
         format!("{id} {waitpoints:?}"),
-    ])
+    ];
+    Ok([facts, output].concat())
 }

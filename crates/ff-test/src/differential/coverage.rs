@@ -10,13 +10,14 @@ use ff_core::time::TimestampMs;
 use crate::oracle::State;
 
 /// The states that the rules tell apart.
-pub const STATES: [&str; 15] = [
+pub const STATES: [&str; 16] = [
     "absent",
     "eligible",
     "eligible, retry",
     "eligible, replay",
     "resumable",
     "reclaimable",
+    "granted",
     "delayed",
     "retry backoff",
     "held",
@@ -29,14 +30,21 @@ pub const STATES: [&str; 15] = [
 ];
 
 /// The operations that act on one execution.
-pub const OPERATIONS: [&str; 24] = [
+pub const OPERATIONS: [&str; 31] = [
     "submit_execution",
     "renew_lease",
     "update_progress",
+    "append_frames",
     "complete_execution",
     "fail_execution",
     "cancel_execution",
     "delay_execution",
+    "issue_claim_grant",
+    "claim_execution",
+    "claim_resumed_execution",
+    "issue_grant_and_claim",
+    "issue_reclaim_grant",
+    "reclaim_execution",
     "revoke_lease",
     "hold_execution",
     "release_execution",
@@ -68,6 +76,7 @@ pub fn state_of(execution: Option<&Execution>, now: TimestampMs) -> &'static str
             Outcome::Cancelled => "cancelled",
             _ => "failed or expired",
         },
+        Phase::Runnable(runnable) if runnable.live_grant(now).is_some() => "granted",
         Phase::Runnable(runnable) => match (&runnable.causes, runnable.next) {
             (causes, _) if causes.hold.is_some() => "held",
             (causes, _) if causes.delay.is_some_and(|d| d.reason == DelayReason::RetryBackoff) => {

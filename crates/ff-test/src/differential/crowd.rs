@@ -7,13 +7,14 @@ use ff_core::backend::BackendExt;
 use ff_core::error::{Code, EngineError};
 use ff_core::id::ExecutionId;
 use ff_core::operation::{
-    Cancel, ChangePriority, Delay, DelayUntil, Hold, LaneShare, Release, Renew, Replay, Revoke,
-    Task,
+    Cancel, ChangePriority, Delay, DelayUntil, Hold, IssueClaimGrant, LaneShare, Reclaimed,
+    Release, Renew, Replay, Revoke, Task,
 };
 use ff_core::state::CancelSource;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::grants::{claim_granted, grant_and_claim, issue_grant, issue_reclaim, reclaim};
 use crate::world::{World, complete, fail, lane, policy};
 
 /// Runs `callers` at once, each with `steps` random steps.
@@ -47,7 +48,8 @@ impl Caller {
         for _ in 0..steps {
             match self.dice.random_range(0..10) {
                 0..3 => self.submit().await,
-                3..5 => self.claim().await,
+                3 => self.claim().await,
+                4 => self.claim_by_name().await,
                 5..8 => self.work().await,
                 8 => self.meddle().await,
                 _ => self.pass_time().await,
@@ -72,6 +74,42 @@ impl Caller {
         let wait = Duration::from_millis(self.dice.random_range(0..3));
         let tasks = self.world.backend.claim(claim, wait).await.expect("a claim");
         self.tasks.extend(tasks);
+    }
+
+    /// Sets one execution aside and claims it, or a part of that: others come between.
+    async fn claim_by_name(&mut self) {
+        let Some(id) = self.any_known() else { return };
+        let backend = &self.world.backend;
+        let act = self.dice.random_range(0..6);
+        if act < 4 {
+            let lane = lane(["a", "b"][self.dice.random_range(0..2)]);
+            let grant_ttl_ms = self.dice.random_range(1..100);
+            let issue = IssueClaimGrant { lane, grant_ttl_ms, ..issue_grant(id) };
+            refused_or_done(backend.call(issue).await);
+        }
+        let claimed = match act {
+            0..3 => backend.call(claim_granted(id)).await.ok(),
+            3 => None,
+            4 => backend.call(grant_and_claim(id)).await.ok(),
+            _ => {
+                refused_or_done(backend.call(issue_reclaim(id)).await);
+                match backend.call(reclaim(id)).await {
+                    Ok(Reclaimed::Reclaimed(task)) => Some(task),
+                    other => {
+                        refused_or_done(other);
+                        None
+                    }
+                }
+            }
+        };
+        self.tasks.extend(claimed.map(|task| *task));
+    }
+
+    fn any_known(&mut self) -> Option<ExecutionId> {
+        let known = self.known.lock().expect("the list").clone();
+        let newest = known.len().checked_sub(1)?;
+        // Old ones have mostly ended.
+        Some(known[newest - self.dice.random_range(0..=newest.min(15))])
     }
 
     async fn work(&mut self) {

@@ -1,11 +1,13 @@
 //! Makes random sequences from a seed.
 
 use ff_core::operation::LaneOrder;
-use ff_core::state::{FailureClass, TimeoutBehavior};
+use ff_core::state::{FailureClass, FrameMode, TimeoutBehavior};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use super::grants::{GrantAct, GrantOp};
 use super::op::{ClaimOp, FenceOf, Op, SubmitOp, Target};
+use super::output::{FrameOp, Look, OutputOp, PlaceOp, Question};
 use super::waits::{Place, SignalOp, SuspendOp, WaitOp};
 
 /// A sequence of `length` operations; the same seed gives the same sequence.
@@ -37,7 +39,12 @@ impl Dice {
     fn target(&mut self) -> Target {
         let reach = if self.chance(80) { 5 } else { 60 };
         let place = self.below(reach);
-        if self.chance(40) { Target::Submitted(place) } else { Target::Claimed(place) }
+        match self.below(20) {
+            0..4 => Target::Submitted(place),
+            4..10 => Target::Claimed(place),
+            10..12 => Target::Granted(place),
+            _ => Target::Standing(self.below(60)),
+        }
     }
 
     fn fence(&mut self) -> FenceOf {
@@ -46,23 +53,26 @@ impl Dice {
         match self.below(40) {
             0 => FenceOf::WrongEpoch(task),
             1 => FenceOf::WrongAttempt(task),
-            2 => FenceOf::WrongExecution(task, self.target()),
+            2..5 => FenceOf::WrongExecution(task, self.target()),
             _ => FenceOf::Task(task),
         }
     }
 
     fn op(&mut self) -> Op {
-        match self.below(100) {
+        match self.below(132) {
             0..18 => Op::Submit(self.submit()),
             18..34 => Op::Claim(self.claim()),
             34..43 => self.worker_end(),
             43..51 => Op::Wait(self.wait()),
             51..54 => Op::Renew(self.fence(), self.maybe_ttl()),
             54..57 => Op::Progress(self.fence(), self.pick(&[0, 50, 100, 101])),
-            57..66 => Op::Wait(self.signal()),
-            66..80 => self.operator(),
+            57..66 | 111..113 => Op::Wait(self.signal()),
+            66..80 | 113..121 => self.operator(),
             80..90 => self.time(),
             90..99 => Op::Tick(self.pick(&[1, 2, 1000])),
+            99..111 => Op::Grant(self.grant()),
+            121..129 => Op::Output(self.append()),
+            129..131 => Op::Output(OutputOp::Look(self.look())),
             _ => self.pick(&[Op::Compare, Op::Trim(0), Op::Trim(5_000), Op::Trim(60_000)]),
         }
     }
@@ -79,7 +89,7 @@ impl Dice {
             lane: self.pick(&[0, 0, 0, 1, 2]),
             capabilities: self.pick(&[0, 0, 0, 1, 2, 3]),
             priority: self.pick(&[0, 0, 0, 1, 5, 5, 9_000, 10_000, -3]),
-            policy: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7, 8]),
+            policy: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
             key: self.maybe(20, |dice| dice.pick(&[0, 1, 2])),
             payload: self.pick(&[0, 0, 1, 2]),
             delay_ms: self.maybe(15, |dice| dice.pick(&[-5, 0, 1, 500, 5_000])),
@@ -96,7 +106,7 @@ impl Dice {
             lanes: self.pick(&[1, 1, 3, 7, 2]),
             order: self.pick(&[LaneOrder::Weighted, LaneOrder::Ordered]),
             capabilities: self.pick(&[0, 1, 3, 3, 3]),
-            max: self.pick(&[0, 1, 1, 1, 2, 5, 1000, 1001]),
+            max: self.pick(&[0, 1, 1, 1, 1, 1, 2, 5, 1000, 1001]),
             ttl_ms: self.pick(&[100, 1_000, 5_000, 30_000]),
             instance: self.pick(&[0, 1]),
         }
@@ -123,7 +133,7 @@ impl Dice {
 
     fn operator(&mut self) -> Op {
         let target = self.target();
-        match self.below(34) {
+        match self.below(37) {
             0..3 => Op::Cancel(target),
             3..5 => Op::Revoke(target, self.maybe(40, Self::fence)),
             5..8 => Op::Hold(target),
@@ -131,13 +141,38 @@ impl Dice {
             11..13 => Op::ChangePriority(target, self.pick(&[0, 1, 5, 9_000])),
             13..15 => Op::SetTags(target, self.pick(&[0, 1, 2, 3])),
             15..18 | 30..34 => Op::Replay(target),
-            18..20 => Op::Delete(target),
+            18..20 | 36 => Op::Delete(target),
             20 => Op::CompleteByOperator(target),
             21 => Op::FailByOperator(target),
             22 => Op::DelayByOperator(target, self.pick(&[0, 100, 5_000])),
             23 | 28 | 29 => Op::Expire(target),
-            24..26 => Op::Promote(target),
+            24..26 | 34 => Op::Promote(target),
             _ => Op::MarkLeaseExpired(target),
+        }
+    }
+
+    fn grant(&mut self) -> GrantOp {
+        let act = match self.below(22) {
+            0..7 => GrantAct::Issue,
+            7..11 => GrantAct::Claim,
+            11..14 => GrantAct::ClaimResumed,
+            14..16 => GrantAct::GrantAndClaim,
+            16..19 => GrantAct::IssueReclaim,
+            _ => GrantAct::Reclaim,
+        };
+        let issues = matches!(act, GrantAct::Issue | GrantAct::IssueReclaim);
+        let recent = Target::Granted(self.below(3));
+        GrantOp {
+            act,
+            target: if issues || self.chance(60) { self.target() } else { recent },
+            worker: self.pick(&[0, 0, 0, 1]),
+            instance: self.pick(&[0, 0, 1]),
+            other_lane: self.chance(5),
+            capabilities: self.pick(&[3, 3, 3, 1, 0]),
+            grant_ttl_ms: self.pick(&[1, 50, 1_000, 5_000, 60_000, 60_001]),
+            lease_ttl_ms: self.pick(&[100, 1_000, 5_000, 30_000, 99]),
+            lease: self.0.random(),
+            cap: self.maybe(20, |dice| dice.pick(&[0, 1, 5])),
         }
     }
 
@@ -170,11 +205,11 @@ impl Dice {
 
     fn signal(&mut self) -> WaitOp {
         let place = match self.below(20) {
-            0..12 => Place::Made(self.below(4)),
-            12..14 => Place::Made(self.below(40)),
+            0..10 => Place::Made(self.below(4)),
+            10..12 => Place::Made(self.below(40)),
             _ => Place::Named(self.target(), self.pick(&[0, 0, 1, 2])),
         };
-        match self.below(26) {
+        match self.below(33) {
             0..13 => WaitOp::Signal(SignalOp {
                 place,
                 token: self.maybe(8, |dice| dice.below(6)),
@@ -192,8 +227,8 @@ impl Dice {
                 uuid: self.0.random(),
                 deny: self.chance(50),
             },
-            20..23 => WaitOp::Close(place),
-            23 | 24 => WaitOp::Token {
+            20..25 => WaitOp::Close(place),
+            25..31 => WaitOp::Token {
                 place,
                 remint: self.maybe(50, |dice| dice.maybe(50, |dice| dice.pick(&[1, 5_000]))),
             },
@@ -202,6 +237,41 @@ impl Dice {
                 grace_ms: self.pick(&[0, 1_000, 100_000]),
             },
         }
+    }
+
+    fn append(&mut self) -> OutputOp {
+        let count = self.pick(&[1, 1, 1, 2, 5, 70]);
+        let mode = self.maybe(70, |dice| dice.pick(&FrameMode::ALL));
+        // A long append is of one mode: it is there to reach that mode's limit.
+        let frames = (0..count).map(|_| FrameOp {
+            mode: if count < 70 && self.chance(30) { None } else { mode },
+            kind: if count < 70 { self.pick(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]) } else { 1 },
+        });
+        let frames = frames.collect();
+        OutputOp::Append { fence: self.fence(), frames }
+    }
+
+    fn look(&mut self) -> Look {
+        Look {
+            target: self.target(),
+            attempt: self.pick(&[0, 0, 0, 1, 2, u32::MAX]),
+            question: self.pick(&[Question::Read, Question::Tail, Question::Summary]),
+            from: self.place(),
+            to: self.place(),
+            limit: self.pick(&[0, 1, 2, 7, 100, 10_000, 10_001]),
+            durable_only: self.chance(30),
+        }
+    }
+
+    fn place(&mut self) -> PlaceOp {
+        let n = self.below(200);
+        self.pick(&[
+            PlaceOp::Start,
+            PlaceOp::End,
+            PlaceOp::Frame(n),
+            PlaceOp::Behind(n),
+            PlaceOp::Millisecond(n),
+        ])
     }
 
     fn time(&mut self) -> Op {

@@ -1,5 +1,7 @@
 //! Operations as data, independent of what came before.
 
+use super::grants::GrantOp;
+use super::output::OutputOp;
 use super::waits::WaitOp;
 use ff_core::operation::LaneOrder;
 use ff_core::state::FailureClass;
@@ -11,6 +13,10 @@ pub enum Target {
     Submitted(usize),
     /// Among those claimed.
     Claimed(usize),
+    /// Among those granted.
+    Granted(usize),
+    /// Among the states that there are now: rare ones are met as often as others.
+    Standing(usize),
 }
 
 /// Which fence an operation shows.
@@ -99,7 +105,9 @@ pub enum Op {
     Tick(u32),
     /// Removes events older than this, and records of repetition past their window.
     Trim(i64),
-    /// Compare everything now, not only at the end.
     Wait(WaitOp),
+    Grant(GrantOp),
+    Output(OutputOp),
+    /// Compare everything now, not only at the end.
     Compare,
 }

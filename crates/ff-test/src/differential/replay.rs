@@ -16,7 +16,7 @@ use ff_core::id::{
 use ff_core::operation::{
     Cancel, ChangePriority, Claim, ClaimNext, Command, Complete, Delay, DelayUntil, Delete,
     ExpireExecution, Fail, Hold, LaneShare, MarkLeaseExpired, PromoteDelayed, Release, Renew,
-    Replay, Reply, Revoke, SetTags, Submit, Task, Tick, Trim, UpdateProgress,
+    Replay, Revoke, SetTags, Submit, Task, Tick, Trim, UpdateProgress,
 };
 use ff_core::policy::Policy;
 use ff_core::state::CancelSource;
@@ -25,10 +25,12 @@ use ff_core::time::TimestampMs;
 use uuid::Uuid;
 
 use super::compare::{same_reply, same_state, same_tasks};
-use super::coverage::Coverage;
+use super::coverage::{Coverage, state_of};
+use super::grants;
 use super::op::{ClaimOp, FenceOf, Op, SubmitOp, Target};
+use super::output::{self, Appended, OutputOp};
 use super::waits::Made;
-use crate::oracle::Oracle;
+use crate::oracle::{Oracle, State};
 use crate::stages::BEGINNING;
 use crate::world::World;
 
@@ -54,7 +56,9 @@ pub async fn replay(ops: &[Op], world: &World, coverage: &mut Coverage) -> Resul
         world,
         executions: Vec::new(),
         tasks: Vec::new(),
+        granted: Vec::new(),
         made: Made::default(),
+        appended: Appended::default(),
         coverage,
     };
     for (at, op) in ops.iter().enumerate() {
@@ -69,7 +73,9 @@ struct Run<'a> {
     world: &'a World,
     executions: Vec<ExecutionId>,
     tasks: Vec<Task>,
+    granted: Vec<ExecutionId>,
     made: Made,
+    appended: Appended,
     coverage: &'a mut Coverage,
 }
 
@@ -84,6 +90,10 @@ impl Run<'_> {
             Op::Compare => same_state(&self.oracle, self.world).await,
             Op::Trim(age) => self.trim(*age).await,
             Op::Claim(claim) => self.claim(claim).await,
+            Op::Output(OutputOp::Look(look)) => {
+                let backends: [&dyn Backend; 2] = [&self.oracle, &*self.world.backend];
+                self.appended.look(*look, self.id(look.target), backends).await
+            }
             op => match self.command(op) {
                 Some(command) => self.apply(command).await,
                 None => Ok(()),
@@ -103,9 +113,9 @@ impl Run<'_> {
         let found = found.ok_or("no reply")?;
         if let Ok(reply) = &expected {
             self.made.note(command.execution_id(), reply);
-        }
-        if let Ok(Reply::Complete(completed)) = &expected {
-            self.tasks.extend(completed.tasks.iter().cloned());
+            self.granted.extend(grants::granted(reply));
+            self.tasks.extend_from_slice(grants::tasks(reply));
+            self.appended.note(reply);
         }
         same_reply(&expected, &found).map_err(|difference| format!("{command:?}\n{difference}"))
     }
@@ -132,23 +142,24 @@ impl Run<'_> {
     }
 
     fn id(&self, target: Target) -> ExecutionId {
-        let (n, count) = match target {
-            Target::Submitted(n) => (n, self.executions.len()),
-            Target::Claimed(n) => (n, self.tasks.len()),
+        let (n, found) = match target {
+            Target::Submitted(n) => (n, newest(&self.executions, n).copied()),
+            Target::Claimed(n) => (n, newest(&self.tasks, n).map(|task| task.execution_id)),
+            Target::Granted(n) => (n, newest(&self.granted, n).copied()),
+            Target::Standing(n) => (n, self.oracle.look(|state, now| standing(state, n, now))),
         };
-        match (target, count) {
-            (_, 0) => ExecutionId::new(0, Uuid::from_u128(n as u128)),
-            (Target::Submitted(_), count) => self.executions[count - 1 - n % count],
-            (Target::Claimed(_), count) => self.tasks[count - 1 - n % count].execution_id,
-        }
+        found.unwrap_or_else(|| ExecutionId::new(0, Uuid::from_u128(n as u128)))
+    }
+
+    /// The lane of an execution, some lane of one that is not there.
+    fn lane_of(&self, id: ExecutionId) -> LaneId {
+        let found = |state: &State| state.executions.get(&id).map(|e| e.about.lane.clone());
+        self.oracle.look(|state, _| found(state)).unwrap_or_else(|| lane(0))
     }
 
     /// The execution and fence that an operation shows; none before the first claim.
     fn fence(&self, of: FenceOf) -> Option<(ExecutionId, LeaseFence)> {
-        let task = |n: usize| {
-            let count = self.tasks.len();
-            (count > 0).then(|| &self.tasks[count - 1 - n % count])
-        };
+        let task = |n| newest(&self.tasks, n);
         Some(match of {
             FenceOf::Task(n) => (task(n)?.execution_id, task(n)?.fence()),
             FenceOf::WrongEpoch(n) => {
@@ -169,6 +180,10 @@ impl Run<'_> {
             let now = self.oracle.now();
             return self.made.command(op, now, |of| self.fence(of), |target| self.id(target));
         }
+        if let Op::Grant(op) = op {
+            let id = self.id(op.target);
+            return Some(op.command(id, self.lane_of(id)));
+        }
         self.worker_command(op).or_else(|| self.operator_command(op))
     }
 
@@ -183,6 +198,9 @@ impl Run<'_> {
                 let (execution_id, fence) = shown(of)?;
                 let message = format!("at {pct}");
                 UpdateProgress { execution_id, fence, pct: *pct, message }.into()
+            }
+            Op::Output(OutputOp::Append { fence: of, frames }) => {
+                output::append(frames, shown(of)?)
             }
             Op::Complete { fence: of, result, next } => {
                 let (execution_id, fence) = shown(of)?;
@@ -286,7 +304,22 @@ impl Run<'_> {
     }
 }
 
-const POLICIES: [&str; 9] = [
+/// The item at this place, counted from the newest, and round again.
+fn newest<T>(items: &[T], n: usize) -> Option<&T> {
+    let count = items.len();
+    (count > 0).then(|| &items[count - 1 - n % count])
+}
+
+/// An execution that stands for its state, of those there are.
+fn standing(state: &State, n: usize, now: TimestampMs) -> Option<ExecutionId> {
+    let executions = state.executions.values();
+    let by_state: BTreeMap<_, _> =
+        executions.map(|execution| (state_of(Some(execution), now), execution.id)).collect();
+    let ids: Vec<_> = by_state.into_values().collect();
+    newest(&ids, n).copied()
+}
+
+const POLICIES: [&str; 11] = [
     "{}",
     r#"{"retry_policy":{"max_retries":1,"backoff":{"type":"fixed","delay_ms":0}},"timeout_policy":{"max_reclaim_count":1}}"#,
     r#"{"retry_policy":{"max_retries":2,"backoff":{"type":"exponential","initial_delay_ms":100,"multiplier":3,"max_delay_ms":250,"jitter":true}}}"#,
@@ -296,11 +329,13 @@ const POLICIES: [&str; 9] = [
     r#"{"retry_policy":{"max_retries":5,"backoff":{"type":"fixed","delay_ms":50},"retryable_categories":["flaky"]}}"#,
     r#"{"timeout_policy":{"attempt_timeout_ms":500},"retry_policy":{"max_retries":0},"max_replay_count":0}"#,
     r#"{"suspension_policy":{"default_timeout_ms":2000,"timeout_behavior":"auto_resume"},"max_signals_per_execution":3}"#,
+    r#"{"stream_policy":{"retention_maxlen":3,"retention_ttl_ms":1000},"retry_policy":{"backoff":{"type":"fixed","delay_ms":0}}}"#,
+    r#"{"stream_policy":{"durability_mode":"best_effort","retention_maxlen":1,"retention_ttl_ms":0}}"#,
 ];
 
 const CATEGORIES: [&str; 4] = ["boom", "flaky", "permanent", "timeout"];
 
-fn namespace(n: u8) -> Namespace {
+pub(super) fn namespace(n: u8) -> Namespace {
     if n == 0 { Namespace::default() } else { Namespace::new("other").expect("a namespace") }
 }
 
@@ -308,7 +343,7 @@ fn lane(n: u8) -> LaneId {
     LaneId::new(format!("lane-{n}")).expect("a lane")
 }
 
-fn capabilities(bits: u8) -> Capabilities {
+pub(super) fn capabilities(bits: u8) -> Capabilities {
     let tokens = ["gpu", "eu"].into_iter().enumerate();
     let chosen = tokens.filter(|(bit, _)| bits & (1 << bit) != 0).map(|(_, token)| token);
     Capabilities::new(chosen).expect("capabilities")

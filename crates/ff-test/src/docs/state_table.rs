@@ -10,9 +10,10 @@ use ff_core::id::{Authority, ExecutionId, Kind, LaneId, LeaseFence, Namespace, W
 use ff_core::id::{LeaseId, WaitpointId, WorkerInstanceId};
 use ff_core::machine::Settings;
 use ff_core::operation::{
-    Binding, Cancel, ChangePriority, Claim, Command, Complete, CreatePendingWaitpoint, Delay,
-    DelayUntil, Delete, ExpireExecution, Fail, Hold, LaneOrder, LaneShare, MarkLeaseExpired,
-    PromoteDelayed, Release, Renew, Replay, Revoke, SetTags, Submit, Suspend, UpdateProgress,
+    AppendFrames, Binding, Cancel, ChangePriority, Claim, Command, Complete,
+    CreatePendingWaitpoint, Delay, DelayUntil, Delete, ExpireExecution, Fail, Hold,
+    IssueClaimGrant, IssueReclaimGrant, LaneOrder, LaneShare, MarkLeaseExpired, PromoteDelayed,
+    Release, Renew, Replay, Revoke, SetTags, Submit, Suspend, UpdateProgress,
 };
 use ff_core::partition::PartitionConfig;
 use ff_core::state::CancelSource;
@@ -20,7 +21,11 @@ use ff_core::tags::Tags;
 use uuid::Uuid;
 
 use crate::differential::{OPERATIONS, STATES, state_of};
+use crate::grants::{
+    claim_granted, claim_resumed, grant_and_claim, issue_grant, issue_reclaim, reclaim,
+};
 use crate::oracle::Oracle;
+use crate::output::frame;
 use crate::signalling::{approval, close, issue};
 use crate::stages::BEGINNING;
 use crate::waits::{issued, key, resume, signal, wildcard};
@@ -68,6 +73,7 @@ impl Specimen {
             "eligible" => {}
             "held" => self.must(Hold { execution_id: id(), detail: String::new() }.into()),
             "cancelled" => self.must(cancel().into()),
+            "granted" => self.must(command("issue_claim_grant")),
             _ => self.claim().expect("a task"),
         }
         match name {
@@ -194,6 +200,7 @@ fn with_fence(command: Command, fence: LeaseFence) -> Command {
         Command::Delay(op) => Delay { authority, ..op }.into(),
         Command::Renew(op) => Renew { fence, ..op }.into(),
         Command::UpdateProgress(op) => UpdateProgress { fence, ..op }.into(),
+        Command::AppendFrames(op) => AppendFrames { fence, ..op }.into(),
         Command::CreatePendingWaitpoint(op) => CreatePendingWaitpoint { fence, ..op }.into(),
         Command::Suspend(op) => Suspend { fence, ..op }.into(),
         other => other,
@@ -206,10 +213,19 @@ fn command(name: &str) -> Command {
     let execution_id = id();
     match name {
         "submit_execution" => submit().into(),
+        "issue_claim_grant" => IssueClaimGrant { lane: lane(), ..issue_grant(execution_id) }.into(),
+        "claim_execution" => claim_granted(execution_id).into(),
+        "claim_resumed_execution" => claim_resumed(execution_id).into(),
+        "issue_grant_and_claim" => grant_and_claim(execution_id).into(),
+        "issue_reclaim_grant" => {
+            IssueReclaimGrant { lane: lane(), ..issue_reclaim(execution_id) }.into()
+        }
+        "reclaim_execution" => reclaim(execution_id).into(),
         "renew_lease" => Renew { execution_id, fence, ttl_ms: None }.into(),
         "update_progress" => {
             UpdateProgress { execution_id, fence, pct: 1, message: String::new() }.into()
         }
+        "append_frames" => AppendFrames { execution_id, fence, frames: vec![frame("x")] }.into(),
         "complete_execution" => complete(fence).into(),
         "fail_execution" => fail(None).into(),
         "cancel_execution" => cancel().into(),

@@ -11,14 +11,15 @@ use ff_core::id::ExecutionId;
 use ff_core::machine::{Needs, Settings, Step, apply, claim, list_signals, observe_signals};
 use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
 use ff_core::read::{
-    Answer, Attempts, Audited, Context, Dues, Events, Follow, Followed, From, Kids, ListAttempts,
-    ListEvents, ListedWaitpoint, Page, Query, Record, Search, SearchPosition, Topic, explain,
+    Answer, Attempts, Audited, Context, Dues, Events, Follow, Followed, From, Kids, Leaf,
+    ListAttempts, ListEvents, ListedWaitpoint, Page, Query, Record, Repaired, Search,
+    SearchPosition, StreamRange, Topic, Walk, explain,
 };
-use ff_core::state::Execution;
+use ff_core::state::{Execution, ListingPosition};
 use ff_core::time::TimestampMs;
 use tokio::sync::watch;
 
-use super::State;
+use super::{State, frames};
 
 const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
 
@@ -149,12 +150,29 @@ impl Backend for Oracle {
                     });
                     Ok(Followed::Timers { sooner: sooner.await })
                 }
+                Topic::Frames(tail) => {
+                    tail.check(wait, &self.settings.partitions)?;
+                    self.follow_frames(&tail.range(), wait).await
+                }
             }
         })
     }
 }
 
 impl Oracle {
+    async fn follow_frames(
+        &self,
+        range: &StreamRange,
+        wait: Duration,
+    ) -> Result<Followed, EngineError> {
+        let look = || self.look(|state, now| frames::page(state, range, now));
+        let found = self.wait_for(wait, || match look() {
+            Ok(page) if page.frames.is_empty() && page.closed.is_none() => None,
+            other => Some(other),
+        });
+        Ok(Followed::Frames(found.await.unwrap_or_else(look)?))
+    }
+
     async fn follow_events(
         &self,
         follow: &Follow,
@@ -234,9 +252,14 @@ impl Upkeep for Oracle {
             Ok(Trimmed {
                 dedup_records: (records - state.dedups.len()) as u32,
                 events: (events - state.events.len()) as u32,
+                frames: 0,
                 more: false,
             })
         })
+    }
+
+    fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>> {
+        Box::pin(async { Ok(Repaired::default()) })
     }
 
     fn shutdown_prepare(&self, _grace: Duration) -> Pending<'_, Result<(), EngineError>> {
@@ -244,7 +267,7 @@ impl Upkeep for Oracle {
     }
 }
 
-fn existing(state: &State, id: ExecutionId) -> Result<&Execution, EngineError> {
+pub(super) fn existing(state: &State, id: ExecutionId) -> Result<&Execution, EngineError> {
     let found = state.executions.get(&id).map(AsRef::as_ref);
     found.ok_or_else(|| Refusal::new(Code::ExecutionNotFound, format!("no execution {id}")).into())
 }
@@ -287,9 +310,14 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
             Answer::ObserveSignals(at_hand(observe_signals(state, execution, &q.fence))?)
         }
         Query::ListWaitpoints(q) => {
-            Answer::ListWaitpoints(ListedWaitpoint::all_of(existing(state, q.execution_id)?))
+            let found = existing(state, q.execution_id)?;
+            Answer::ListWaitpoints(ListedWaitpoint::all_of(found, now))
         }
+        Query::ListPendingWaitpoints(q) => Answer::ListPendingWaitpoints(walk(state, q, now)?),
+        Query::ListSuspended(q) => Answer::ListSuspended(walk(state, q, now)?),
         Query::ListKids(_) => Answer::ListKids(Kids::from(&*state.keyring)),
+        Query::ReadStream(q) => Answer::ReadStream(frames::page(state, &q.range(), now)?),
+        Query::ReadSummary(q) => Answer::ReadSummary(frames::summary(state, q, now)?),
         Query::Due(_) => {
             let items = state.next_due().map(|at| (None, at)).into_iter().collect();
             Answer::Due(Dues { items, now })
@@ -343,7 +371,7 @@ fn events(state: &State, query: &ListEvents) -> Result<Events, EngineError> {
     Ok(Events { items, next, gap })
 }
 
-fn search(state: &State, query: &Search, now: TimestampMs) -> Result<Page, EngineError> {
+fn search(state: &State, query: &Search, now: TimestampMs) -> Result<Page<Record>, EngineError> {
     let begin = query.position()?;
     let mut found: Vec<_> = state
         .executions
@@ -361,4 +389,27 @@ fn search(state: &State, query: &Search, now: TimestampMs) -> Result<Page, Engin
     let next_cursor = (found.len() > limit).then(|| query.cursor_after(found[limit - 1].0));
     let items = found.iter().take(limit).map(|(_, e)| Record::of(e, now)).collect();
     Ok(Page { items, next_cursor })
+}
+
+fn walk<W: Walk>(state: &State, query: &W, now: TimestampMs) -> Result<Page<W::Item>, EngineError> {
+    let behind = query.behind()?;
+    let mut entries = Vec::new();
+    for execution in state.executions.values() {
+        let listed = execution
+            .listings()
+            .filter(|entry| entry.list == W::LIST && *entry.namespace == query.filter().namespace);
+        entries.extend(listed.map(|entry| {
+            let (at, name, execution_id) = (entry.at, entry.name, execution.id);
+            (ListingPosition { at, name, execution_id }, execution)
+        }));
+    }
+    entries.retain(|(position, _)| behind.is_none_or(|behind| *position > behind));
+    entries.sort_unstable_by_key(|(position, _)| *position);
+    let mut leaf = Leaf::new(query.limit());
+    for (position, execution) in entries {
+        if leaf.look(position, || query.see(&position, execution, now)).is_break() {
+            break;
+        }
+    }
+    Ok(leaf.finish(|last| query.cursor_after(last)))
 }

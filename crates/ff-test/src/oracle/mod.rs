@@ -2,6 +2,7 @@
 //! wrong, and is slow on purpose.
 
 mod backend;
+mod frames;
 mod state;
 
 pub use backend::Oracle;

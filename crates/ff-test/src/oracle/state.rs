@@ -1,6 +1,6 @@
 //! Everything there is, in maps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,10 +8,10 @@ use ff_core::content::Content;
 use ff_core::event::Event;
 use ff_core::id::{ExecutionId, Kid};
 use ff_core::machine::{
-    Candidates, Changes, DedupKey, DedupRecord, DueList, Facts, Known, Needs, QueueView, RowKey,
-    Settings,
+    Candidates, Changes, DedupKey, DedupRecord, DueList, Facts, FrameChange, Known, Needs,
+    QueueView, RowKey, Settings,
 };
-use ff_core::state::{Attempt, Execution};
+use ff_core::state::{Attempt, Execution, Frame, FrameMode};
 use ff_core::time::TimestampMs;
 use ff_core::token::{Keyring, Secret};
 
@@ -24,6 +24,8 @@ pub struct State {
     pub attempts: BTreeMap<(ExecutionId, u32), Attempt>,
     pub dedups: BTreeMap<DedupKey, DedupRecord>,
     pub rows: BTreeMap<(ExecutionId, RowKey), Bytes>,
+    /// Output by attempt and mode, in order.
+    pub frames: BTreeMap<(ExecutionId, u32, FrameMode), VecDeque<Frame>>,
     pub keyring: Arc<Keyring>,
     pub events: BTreeMap<u64, Event>,
     pub last_event: u64,
@@ -39,6 +41,7 @@ impl State {
             attempts: BTreeMap::new(),
             dedups: BTreeMap::new(),
             rows: BTreeMap::new(),
+            frames: BTreeMap::new(),
             keyring: Arc::new(Keyring::seeded(Kid::first(), secret)),
             events: BTreeMap::new(),
             last_event: 0,
@@ -73,6 +76,9 @@ impl State {
                     None => self.rows.remove(&name),
                 };
             }
+            if let Some(change) = &changed.frames {
+                self.change_frames(changed.id, change);
+            }
         }
         if let Some(keyring) = &changes.keyring {
             self.keyring = Arc::clone(keyring);
@@ -82,12 +88,30 @@ impl State {
         }
     }
 
+    fn change_frames(&mut self, id: ExecutionId, change: &FrameChange) {
+        for shelf in &change.shelves {
+            let frames = self.frames.entry((id, change.attempt_index, shelf.mode)).or_default();
+            frames.drain(..shelf.drops as usize);
+        }
+        for frame in &change.frames {
+            let shelf = (id, change.attempt_index, frame.mode);
+            self.frames.entry(shelf).or_default().push_back(frame.clone());
+        }
+    }
+
+    /// The attempt of an index, current or earlier.
+    pub fn attempt(&self, execution: &Execution, index: u32) -> Option<Attempt> {
+        let current = execution.attempt.as_ref().filter(|attempt| attempt.index == index);
+        current.or_else(|| self.attempts.get(&(execution.id, index))).cloned()
+    }
+
     fn remove(&mut self, id: ExecutionId) {
         self.executions.remove(&id);
         self.payloads.remove(&id);
         self.results.retain(|(of, _), _| *of != id);
         self.attempts.retain(|(of, _), _| *of != id);
         self.rows.retain(|(of, _), _| *of != id);
+        self.frames.retain(|(of, ..), _| *of != id);
     }
 
     /// The earliest due time.

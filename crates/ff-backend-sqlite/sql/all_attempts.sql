@@ -1,0 +1,3 @@
+-- All attempts before the current one.
+-- For an audit.
+SELECT id, record FROM attempt

@@ -1,0 +1,3 @@
+-- Empties the queues, which are then derived again.
+-- For a repair.
+DELETE FROM ready

@@ -1,0 +1,3 @@
+-- Removes rows of executions that are not there.
+-- For a repair.
+DELETE FROM beside WHERE id NOT IN (SELECT id FROM execution)

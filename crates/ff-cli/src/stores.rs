@@ -1,0 +1,80 @@
+//! The stores that a URL can name.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_backend_sqlite::{SqliteOptions, SqliteStore};
+use ff_backend_valkey::{ValkeyOptions, ValkeyStore};
+use ff_core::backend::Backend;
+
+/// A person who waits at a terminal for a server that is not there should soon be told.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How to open a store.
+#[derive(Clone)]
+pub(crate) enum Options {
+    Sqlite(SqliteOptions),
+    Valkey(ValkeyOptions),
+}
+
+/// An open store, by its kind.
+#[derive(Clone)]
+pub(crate) enum Store {
+    Sqlite(Arc<SqliteStore>),
+    Valkey(Arc<ValkeyStore>),
+}
+
+/// The URL of a store names none that there is. What follows the scheme is not repeated: it may
+/// hold a password.
+#[derive(Debug)]
+pub(crate) struct UnknownStore {
+    scheme: Option<String>,
+}
+
+impl Options {
+    pub(crate) fn parse(url: &str) -> anyhow::Result<Self> {
+        match url.split_once(':').map(|(scheme, _)| scheme) {
+            Some("sqlite") => Ok(Self::Sqlite(url.parse()?)),
+            Some("valkey" | "valkeys" | "redis" | "rediss") => {
+                let options: ValkeyOptions = url.parse()?;
+                Ok(Self::Valkey(ValkeyOptions { connect_patience: CONNECT_PATIENCE, ..options }))
+            }
+            scheme => Err(UnknownStore { scheme: scheme.map(str::to_owned) }.into()),
+        }
+    }
+}
+
+impl Store {
+    pub(crate) async fn open(options: &Options) -> anyhow::Result<Self> {
+        Ok(match options {
+            Options::Sqlite(options) => Self::Sqlite(Arc::new(SqliteStore::open(options.clone())?)),
+            Options::Valkey(options) => {
+                Self::Valkey(Arc::new(ValkeyStore::open(options.clone()).await?))
+            }
+        })
+    }
+
+    pub(crate) fn backend(&self) -> Arc<dyn Backend> {
+        match self {
+            Self::Sqlite(store) => Arc::clone(store) as Arc<dyn Backend>,
+            Self::Valkey(store) => Arc::clone(store) as Arc<dyn Backend>,
+        }
+    }
+}
+
+impl fmt::Display for UnknownStore {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scheme {
+            Some(scheme) => write!(out, "no store is known by {scheme}: in its URL")?,
+            None => write!(out, "the URL of the store has no scheme")?,
+        }
+        write!(
+            out,
+            "; there are sqlite:PATH, sqlite::memory:, valkey://HOST:PORT and valkeys:// with TLS, \
+             also written redis:// and rediss://"
+        )
+    }
+}
+
+impl std::error::Error for UnknownStore {}

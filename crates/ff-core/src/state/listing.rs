@@ -1,0 +1,89 @@
+//! Lists over all executions of a namespace. As queue place and timer they are functions of the
+//! state: a store writes what differs between before and after, and no rule can forget an entry.
+//!
+//! A store keeps lists without knowing what they are for. What a claim does must change none: some
+//! stores note a claim in short and work it out later.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{Execution, Phase};
+use crate::id::{ExecutionId, Namespace};
+use crate::time::TimestampMs;
+
+/// What a list is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum List {
+    /// Waitpoints that are not closed, by their id, since they were made.
+    Waitpoint,
+    /// Suspended executions, by their own uuid, since they were suspended.
+    Suspended,
+}
+
+impl List {
+    pub const ALL: [Self; 2] = [Self::Waitpoint, Self::Suspended];
+
+    /// The number under which stores keep it; never given to another list.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Waitpoint => 1,
+            Self::Suspended => 2,
+        }
+    }
+}
+
+/// An entry that an execution has in a list. An execution has one of a name in a list at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listing<'a> {
+    pub namespace: &'a Namespace,
+    pub list: List,
+    pub at: TimestampMs,
+    pub name: Uuid,
+}
+
+/// Where an entry stands in its list: oldest first, ties by name, then by execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ListingPosition {
+    pub at: TimestampMs,
+    pub name: Uuid,
+    pub execution_id: ExecutionId,
+}
+
+/// What a change takes out of lists and puts into them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Relisted<'a> {
+    pub out: Vec<Listing<'a>>,
+    pub into: Vec<Listing<'a>>,
+}
+
+impl<'a> Relisted<'a> {
+    pub fn between(before: Option<&'a Execution>, after: Option<&'a Execution>) -> Self {
+        let of =
+            |execution: Option<&'a Execution>| execution.into_iter().flat_map(Execution::listings);
+        if of(before).eq(of(after)) {
+            return Self::default();
+        }
+        let (before, after): (Vec<_>, Vec<_>) = (of(before).collect(), of(after).collect());
+        let only = |these: &[Listing<'a>], others: &[Listing<'a>]| {
+            these.iter().filter(|listing| !others.contains(listing)).copied().collect()
+        };
+        Self { out: only(&before, &after), into: only(&after, &before) }
+    }
+}
+
+impl Execution {
+    /// Every entry that stores must list it with.
+    pub fn listings(&self) -> impl Iterator<Item = Listing<'_>> {
+        let entry = |list, at, name| Listing { namespace: &self.about.namespace, list, at, name };
+        let waitpoints = self.waits.open.iter().map(move |waitpoint| {
+            entry(List::Waitpoint, waitpoint.created_at, waitpoint.id.uuid())
+        });
+        let suspended = match &self.phase {
+            Phase::Suspended(suspension) => {
+                Some(entry(List::Suspended, suspension.since, self.id.uuid()))
+            }
+            _ => None,
+        };
+        waitpoints.chain(suspended)
+    }
+}

@@ -5,13 +5,16 @@
 //! who tail that execution and nobody else.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ff_core::error::EngineError;
-use ff_core::read::{Followed, StreamRange};
+use ff_core::read::{Followed, StreamPage, StreamRange};
 use ff_core::tails::Tails;
+use futures_util::FutureExt as _;
+use futures_util::future::WeakShared;
 use redis::Value;
 
 use crate::attendance::{Attendance, Present};
@@ -27,7 +30,14 @@ const ENTRIES_MOST: usize = 100;
 pub(crate) struct Listening {
     tails: Tails,
     present: Attendance,
+    looks: Mutex<HashMap<(StreamRange, u64), WeakShared<Look>>>,
 }
+
+/// A page on its way.
+type Look = Pin<Box<dyn Future<Output = Result<Arc<StreamPage>, EngineError>> + Send>>;
+
+/// Looks that are remembered before those that have ended are dropped.
+const LOOKS: usize = 64;
 
 impl Listening {
     fn join(shared: &Arc<Shared>) -> Present<'_> {
@@ -56,8 +66,8 @@ pub(crate) async fn frames(
     // Watching begins before anything is read, so nothing falls between.
     let mut watching = shared.tails.tails.watch(range.execution_id);
     let mut present = None;
+    let mut page = frames::page(shared, range).await?;
     loop {
-        let page = frames::page(shared, range).await?;
         let found = !page.frames.is_empty() || page.closed.is_some();
         if found || wait.is_zero() || shared.is_closing() {
             return Ok(Followed::Frames(page));
@@ -66,7 +76,34 @@ pub(crate) async fn frames(
         if tokio::time::timeout_at(deadline.into(), watching.news()).await.is_err() {
             return Ok(Followed::Frames(page));
         }
+        page = look(shared, range, watching.last_news()).await?;
     }
+}
+
+/// A page that holds all that the news with this number told of. Tails that stand at the same place
+/// and were woken by the same news share one call.
+async fn look(
+    shared: &Arc<Shared>,
+    range: &StreamRange,
+    news: u64,
+) -> Result<StreamPage, EngineError> {
+    let look = {
+        let mut looks = shared.tails.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        match looks.get(&(*range, news)).and_then(WeakShared::upgrade) {
+            Some(under_way) => under_way,
+            None => {
+                if looks.len() >= LOOKS {
+                    looks.retain(|_, look| look.upgrade().is_some());
+                }
+                let (shared, range) = (Arc::clone(shared), *range);
+                let page = async move { Ok(Arc::new(frames::page(&shared, &range).await?)) };
+                let fresh = (Box::pin(page) as Look).shared();
+                looks.extend(fresh.downgrade().map(|weak| ((range, news), weak)));
+                fresh
+            }
+        }
+    };
+    look.await.map(Arc::unwrap_or_clone)
 }
 
 /// How far a listener has read: the last entry of each stream.

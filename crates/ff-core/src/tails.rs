@@ -10,12 +10,19 @@ use crate::id::ExecutionId;
 /// Watchers by execution, so that news of one execution wakes nobody else.
 #[derive(Debug, Default)]
 pub struct Tails {
-    watched: Mutex<HashMap<ExecutionId, Watched>>,
+    register: Mutex<Register>,
+}
+
+#[derive(Debug, Default)]
+struct Register {
+    watched: HashMap<ExecutionId, Watched>,
+    /// Counts all news; no number is given twice.
+    news: u64,
 }
 
 #[derive(Debug, Default)]
 struct Watched {
-    /// Counts the news.
+    /// Number of the last news.
     news: u64,
     watchers: HashMap<u64, Option<Waker>>,
     last_watcher: u64,
@@ -33,47 +40,62 @@ pub struct Watching<'a> {
 impl Tails {
     /// Begins to watch: news from now on ends a wait.
     pub fn watch(&self, id: ExecutionId) -> Watching<'_> {
-        let mut watched = self.lock();
-        let of_id = watched.entry(id).or_default();
+        let mut register = self.lock();
+        register.news += 1;
+        let Register { watched, news } = &mut *register;
+        let of_id =
+            watched.entry(id).or_insert_with(|| Watched { news: *news, ..Watched::default() });
         of_id.last_watcher += 1;
         of_id.watchers.insert(of_id.last_watcher, None);
         Watching { tails: self, id, watcher: of_id.last_watcher, seen: of_id.news }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().watched.is_empty()
     }
 
     /// There is news of an execution.
     pub fn tell(&self, id: ExecutionId) {
-        if let Some(watched) = self.lock().get_mut(&id) {
-            watched.tell();
+        let mut register = self.lock();
+        register.news += 1;
+        let Register { watched, news } = &mut *register;
+        if let Some(of_id) = watched.get_mut(&id) {
+            of_id.tell(*news);
         }
     }
 
     /// There may be news of any.
     pub fn tell_all(&self) {
-        self.lock().values_mut().for_each(Watched::tell);
+        let mut register = self.lock();
+        register.news += 1;
+        let Register { watched, news } = &mut *register;
+        watched.values_mut().for_each(|of_id| of_id.tell(*news));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ExecutionId, Watched>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Register> {
+        self.register.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Watched {
-    fn tell(&mut self) {
-        self.news += 1;
+    fn tell(&mut self, news: u64) {
+        self.news = news;
         self.watchers.values_mut().filter_map(Option::take).for_each(Waker::wake);
     }
 }
 
 impl Watching<'_> {
+    /// Number of the last news that this watcher knows of. What is read after it was given holds all
+    /// that it told of, so watchers that know the same number may share what one of them reads.
+    pub fn last_news(&self) -> u64 {
+        self.seen
+    }
+
     /// Waits for news that came since the watch began or the last wait ended.
     pub async fn news(&mut self) {
         poll_fn(|context| {
-            let mut watched = self.tails.lock();
-            let Some(of_id) = watched.get_mut(&self.id) else { return Poll::Ready(()) };
+            let mut register = self.tails.lock();
+            let Some(of_id) = register.watched.get_mut(&self.id) else { return Poll::Ready(()) };
             if of_id.news != self.seen {
                 self.seen = of_id.news;
                 return Poll::Ready(());
@@ -87,7 +109,7 @@ impl Watching<'_> {
 
 impl Drop for Watching<'_> {
     fn drop(&mut self) {
-        let mut watched = self.tails.lock();
+        let watched = &mut self.tails.lock().watched;
         if let Some(of_id) = watched.get_mut(&self.id) {
             of_id.watchers.remove(&self.watcher);
             if of_id.watchers.is_empty() {

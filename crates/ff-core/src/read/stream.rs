@@ -30,7 +30,7 @@ pub enum StreamCursor {
 }
 
 /// Whether best-effort frames are wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Visibility {
     #[default]
     All,
@@ -93,7 +93,7 @@ pub struct SummaryRead {
 }
 
 /// What a store has to look up for a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StreamRange {
     pub execution_id: ExecutionId,
     pub attempt_index: u32,
@@ -336,9 +336,9 @@ impl StreamFound {
             page.more = true;
             page.frames.retain(|frame| frame.id <= cut);
         }
-        let limit = range.limit as usize;
-        page.more |= page.frames.len() > limit;
-        page.frames.truncate(limit);
+        let fitting = fitting(&page.frames, range.limit as usize);
+        page.more |= page.frames.len() > fitting;
+        page.frames.truncate(fitting);
         page
     }
 
@@ -371,6 +371,17 @@ impl StreamFound {
             correlation_id: None,
         })
     }
+}
+
+/// How many of the frames one reply carries: one at least.
+fn fitting(frames: &[Frame], limit: usize) -> usize {
+    let mut bytes = 0;
+    let fits = |frame: &&Frame| {
+        let before = bytes;
+        bytes += frame.content.bytes.len();
+        before < limits::STREAM_READ_BYTES
+    };
+    frames.iter().take(limit).take_while(fits).count()
 }
 
 fn closed(attempt: &Attempt) -> Option<StreamClosed> {

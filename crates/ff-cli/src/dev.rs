@@ -47,7 +47,7 @@ impl Dev {
         let tally = Tally::of(&*store).await;
         store.shutdown_prepare(GRACE).await?;
         worked?;
-        say(format_args!("\nstopped  {} in {place}", tally?))?;
+        say(format_args!("\nstopped  {}; store: {place}", tally?))?;
         Ok(())
     }
 }

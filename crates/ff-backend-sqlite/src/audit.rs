@@ -4,16 +4,19 @@ use std::collections::{HashMap, HashSet};
 
 use ff_core::error::EngineError;
 use ff_core::id::ExecutionId;
-use ff_core::read::Audited;
+use ff_core::read::{Audited, LogCheck};
 use ff_core::state::{Execution, FrameId, FrameMode};
 use ff_core::time::TimestampMs;
-use ff_relational::{decode_attempt, decode_execution};
-use rusqlite::{Connection, Row};
+use ff_relational::{decode_attempt, decode_event, decode_execution};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::fault;
 use crate::load::{id_at, uuid_at};
 use crate::query::blob_at;
 use crate::statements;
+
+/// As SQLite says it.
+const NO_LIMIT: i64 = -1;
 
 /// A queue entry: score, namespace, lane, class.
 type Entry = (i64, String, String, String);
@@ -30,6 +33,7 @@ pub(crate) fn audit(connection: &Connection, now: TimestampMs) -> Result<Audited
         Ok((id_at(row, 0)?, (row.get::<_, u32>(1)?, row.get::<_, u32>(2)?)))
     })?;
     let mut streams = Streams::read(connection)?;
+    let log = read_log(connection, &mut audited)?;
     let mut listings = by_id(connection, statements::all_listings, |row| {
         Ok((id_at(row, 0)?, (row.get(1)?, row.get(2)?, row.get(3)?, uuid_at(row, 4)?)))
     })?;
@@ -51,12 +55,26 @@ pub(crate) fn audit(connection: &Connection, now: TimestampMs) -> Result<Audited
         audited.check_attempts(&execution, earlier, highest);
         audited.check_counts(&execution);
         streams.check(&mut audited, &execution, now)?;
+        log.check(&mut audited, &execution);
     }
     for id in ready.keys().chain(timers.keys()).chain(listings.keys()) {
         audited.report("I10", Some(*id), "a queue, timer or list entry without its execution");
     }
     check_orphans(connection, &mut audited)?;
     Ok(audited)
+}
+
+/// Follows the log from its beginning.
+fn read_log(connection: &Connection, audited: &mut Audited) -> Result<LogCheck, EngineError> {
+    let mut log = LogCheck::default();
+    let mut statement =
+        connection.prepare(statements::events_after).map_err(|error| fault(&error))?;
+    let mut rows = statement.query(params![0, NO_LIMIT]).map_err(|error| fault(&error))?;
+    while let Some(row) = rows.next().map_err(|error| fault(&error))? {
+        let event = decode_event(blob_at(row, 0).map_err(|error| fault(&error))?)?;
+        log.note(audited, &event);
+    }
+    Ok(log)
 }
 
 /// Frames that are stored, and the attempts that they are of.

@@ -96,6 +96,17 @@ async fn damaged_lists_are_derived_again() {
 }
 
 #[tokio::test]
+async fn a_hole_in_the_log_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ff.db");
+    make(&path).await;
+    let claimed = "DELETE FROM event WHERE number = 2;";
+    Connection::open(&path).unwrap().execute_batch(claimed).unwrap();
+    let store = SqliteStore::open(SqliteOptions::file(&path)).unwrap();
+    assert_eq!(violations(&store).await, ["I31"]);
+}
+
+#[tokio::test]
 async fn lost_frames_are_found_and_left_to_people() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ff.db");

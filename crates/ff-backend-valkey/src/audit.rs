@@ -13,6 +13,7 @@ use redis::Value;
 use uuid::Uuid;
 
 use crate::commit::{ITEMS_MOST, OLD};
+use crate::follow::check_logs;
 use crate::keys::queue_name;
 use crate::listing::{LISTS, name_of, parse_member, parse_name};
 use crate::measure::scan;
@@ -47,6 +48,7 @@ pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Findings, EngineError>
     }
     indexes.read_queues(shared, audited).await?;
     indexes.read_lists(shared, audited).await?;
+    let log = check_logs(shared, audited).await?;
     let unready = indexes.unready.iter().map(|id| (*id, indexes.places_of(*id)));
     let unready: Vec<_> = unready.collect();
     let mut by_partition: BTreeMap<u16, Vec<ExecutionId>> = BTreeMap::new();
@@ -65,6 +67,7 @@ pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Findings, EngineError>
                 audited.checked += 1;
                 let id = entry.execution.id;
                 let places = indexes.places_of(id);
+                log.check(audited, &entry.execution);
                 let before = audited.violations.len();
                 check(shared, audited, &entry, &executions[&id], &mut indexes).await?;
                 if audited.violations.len() > before {

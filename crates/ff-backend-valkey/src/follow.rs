@@ -8,7 +8,7 @@ use bytes::Bytes;
 use ff_core::cursor;
 use ff_core::error::EngineError;
 use ff_core::event::{Envelope, Event};
-use ff_core::read::{EventFilter, Follow, Followed, From};
+use ff_core::read::{Audited, EventFilter, Follow, Followed, From, LogCheck};
 use ff_core::time::TimestampMs;
 use redis::Value;
 use tokio::sync::watch;
@@ -238,6 +238,28 @@ async fn logs(shared: &Arc<Shared>, seen: &Seen) -> Result<Vec<Log>, EngineError
         Ok(Log { partition, more: more == 1, events })
     };
     read_logs(replies)?.into_iter().map(log).collect()
+}
+
+/// Follows all logs from their beginning.
+pub(crate) async fn check_logs(
+    shared: &Arc<Shared>,
+    audited: &mut Audited,
+) -> Result<LogCheck, EngineError> {
+    let mut check = LogCheck::default();
+    let mut seen: Seen = vec![0; usize::from(shared.settings.partitions.flow)];
+    loop {
+        let mut more = false;
+        for log in logs(shared, &seen).await? {
+            more |= log.more;
+            for event in &log.events {
+                seen[usize::from(log.partition)] = event.number;
+                check.note(audited, event);
+            }
+        }
+        if !more {
+            return Ok(check);
+        }
+    }
 }
 
 /// A partition, a number about its log, and entries with the number of their last event.

@@ -48,8 +48,10 @@ impl Doctor {
         };
         let identity = store.identity();
         store.shutdown_prepare(CLOSING).await?;
+        // On a store that is at work more may be wrong afterwards than before.
+        let (found, left) = (report.found.violations.len(), report.left.violations.len());
+        let repaired = found.saturating_sub(left);
         if self.json {
-            let repaired = report.found.violations.len() - report.left.violations.len();
             let document = serde_json::json!({
                 "store": identity,
                 "checked": report.left.checked,
@@ -60,15 +62,14 @@ impl Doctor {
         } else {
             say(format_args!("store      {} {}", identity.backend, identity.version))?;
             say(format_args!("durability {}", identity.durability))?;
-            self.tell(&report)?;
+            self.tell(&report.left, repaired)?;
         }
         Ok(report.left.violations.is_empty())
     }
 
-    fn tell(&self, report: &Repaired) -> anyhow::Result<()> {
-        let Audited { checked, violations } = &report.left;
+    fn tell(&self, left: &Audited, repaired: usize) -> anyhow::Result<()> {
+        let Audited { checked, violations } = left;
         say(format_args!("checked    {checked} executions"))?;
-        let repaired = report.found.violations.len().saturating_sub(violations.len());
         if self.repair {
             say(format_args!("repaired   {repaired} violations"))?;
         }

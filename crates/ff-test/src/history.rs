@@ -82,6 +82,7 @@ impl Life {
             EventKind::RetryScheduled
             | EventKind::LeaseExpired
             | EventKind::LeaseRevoked
+            | EventKind::Suspended
             | EventKind::Delayed => {
                 if !self.running {
                     return wrong("I8: a lease ends that was not live");

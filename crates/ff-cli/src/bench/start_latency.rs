@@ -46,23 +46,13 @@ impl OnStore for StartLatency {
         let mut worker = JoinSet::new();
         worker.spawn(work(target.clone(), sender, shutdown));
         let faults = Faults::default();
-        let before = target.store.counts().await?;
-        let begun = Instant::now();
-        let latencies = self.sample(target, &mut starts, &faults).await?;
-        let duration = begun.elapsed();
-        let commands_per_execution = target.commands_per_execution(before, self.samples).await?;
+        let sampling = self.sample(target, &mut starts, &faults);
+        let measured = target.timed(self.samples, sampling).await?;
         stop.send_replace(true);
         while let Some(ended) = worker.join_next().await {
             ended??;
         }
-        Ok(Measured {
-            duration,
-            throughput_per_s: Some(self.samples as f64 / duration.as_secs_f64()),
-            latency: latencies.percentiles(),
-            commands_per_execution: Some(commands_per_execution),
-            errors: faults.count(),
-            ..Measured::default()
-        })
+        Ok(Measured { errors: faults.count(), ..measured })
     }
 }
 

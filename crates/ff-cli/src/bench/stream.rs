@@ -57,7 +57,7 @@ impl OnStore for Stream {
     async fn run(&self, target: &Target) -> anyhow::Result<Measured> {
         let faults = Faults::default();
         let before = target.store.counts().await?;
-        let produced = self.produce(target).await?;
+        let produced = self.produce(target, &faults).await?;
         let commands = target.store.counts().await?.commands - before.commands;
         let latencies = self.tailed(target, &faults).await?;
         Ok(Measured {
@@ -73,9 +73,8 @@ impl OnStore for Stream {
 
 impl Stream {
     /// All producers at once: how long they took.
-    async fn produce(&self, target: &Target) -> anyhow::Result<Duration> {
-        let faults = Faults::default();
-        target.fill(self.producers.into(), &payload(0), &faults).await?;
+    async fn produce(&self, target: &Target, faults: &Faults) -> anyhow::Result<Duration> {
+        target.fill(self.producers.into(), &payload(0), faults).await?;
         let mut tasks = Vec::new();
         while tasks.len() < self.producers as usize {
             let claimed = target.backend.claim(target.claim(1000), PATIENCE).await?;

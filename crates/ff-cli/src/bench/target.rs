@@ -1,7 +1,7 @@
 //! The store under test.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ff_core::backend::{Backend, BackendExt as _};
 use ff_core::content::Content;
@@ -13,7 +13,7 @@ use ff_core::read::Audit;
 use uuid::Uuid;
 
 use super::store::Counts;
-use super::{Faults, Place, progress};
+use super::{Faults, Latencies, Measured, Place, progress};
 use crate::stores::Store;
 
 /// A run takes back no lease, however long it lasts.
@@ -133,6 +133,25 @@ impl Target {
 
     pub(crate) async fn close(&self) -> Result<(), EngineError> {
         self.backend.shutdown_prepare(CLOSING).await
+    }
+
+    /// Measures samples that are taken one after the other, one execution each.
+    pub(crate) async fn timed(
+        &self,
+        samples: u64,
+        sampling: impl Future<Output = anyhow::Result<Latencies>>,
+    ) -> anyhow::Result<Measured> {
+        let before = self.store.counts().await?;
+        let begun = Instant::now();
+        let latencies = sampling.await?;
+        let duration = begun.elapsed();
+        Ok(Measured {
+            duration,
+            throughput_per_s: Some(samples as f64 / duration.as_secs_f64()),
+            latency: latencies.percentiles(),
+            commands_per_execution: Some(self.commands_per_execution(before, samples).await?),
+            ..Measured::default()
+        })
     }
 
     /// Commands of the store for each of `executions` since `before`.

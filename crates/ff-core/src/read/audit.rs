@@ -1,9 +1,12 @@
 //! What a check of the invariants found.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::stream::is_gone;
+use crate::event::{Event, EventKind};
 use crate::id::ExecutionId;
 use crate::state::{
     Attempt, AttemptState, Execution, FrameId, FrameMode, GrantKind, Next, Phase, WaitpointState,
@@ -26,6 +29,49 @@ pub struct Violation {
     pub invariant: &'static str,
     pub execution_id: Option<ExecutionId>,
     pub detail: String,
+}
+
+/// The log of a store, followed from its oldest kept event on, execution by execution.
+#[derive(Debug, Default)]
+pub struct LogCheck(HashMap<ExecutionId, Newest>);
+
+/// The newest event of an execution so far.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    seq: u64,
+    number: u64,
+    epoch: u64,
+}
+
+impl LogCheck {
+    /// Takes the next event of a partition's log.
+    pub fn note(&mut self, audited: &mut Audited, event: &Event) {
+        let id = event.subject;
+        // An id that was removed may be given again: that is another history.
+        let before = self.0.remove(&id).filter(|_| event.kind != EventKind::Submitted);
+        let epoch = event.lease_epoch.unwrap_or(0);
+        if before.is_some_and(|before| event.seq != before.seq + 1) {
+            audited.report("I31", Some(id), format!("its events have a hole before {}", event.seq));
+        }
+        let claimed = event.kind == EventKind::Claimed;
+        if before.is_some_and(|before| claimed && epoch <= before.epoch) {
+            audited.report("I3", Some(id), format!("lease epoch {epoch} was given before"));
+        }
+        if event.kind != EventKind::Deleted {
+            self.0.insert(id, Newest { seq: event.seq, number: event.number, epoch });
+        }
+    }
+
+    /// Compares a record with the newest event that the log has of it, if it has one.
+    pub fn check(&self, audited: &mut Audited, execution: &Execution) {
+        let Some(newest) = self.0.get(&execution.id) else { return };
+        let known = (execution.event_seq, execution.last_event);
+        if known != (newest.seq, newest.number) {
+            let found = (newest.seq, newest.number);
+            let detail = format!("the log ends with event {found:?}, the record with {known:?}");
+            audited.report("I31", Some(execution.id), detail);
+        }
+    }
 }
 
 /// What a repair did.

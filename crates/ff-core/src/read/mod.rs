@@ -10,7 +10,7 @@ mod stream;
 mod subscription;
 mod waiting;
 
-pub use audit::{Audited, Repaired, Violation};
+pub use audit::{Audited, LogCheck, Repaired, Violation};
 pub use explain::{Action, Cause, Explanation, explain};
 pub use page::{Leaf, Page, Seen};
 pub use query::{

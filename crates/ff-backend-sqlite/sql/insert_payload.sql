@@ -1,3 +1,3 @@
--- The payload of a new execution.
--- Written once, with the submit.
-INSERT INTO payload (id, body) VALUES (?1, ?2)
+-- The payload of an execution.
+-- Another may take its place.
+INSERT OR REPLACE INTO payload (id, body) VALUES (?1, ?2)

@@ -1,17 +1,18 @@
 //! Compares every record with the rows that must, and must not, stand beside it.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
+use ff_core::id::{DocumentId, ExecutionId};
 use ff_core::read::{Audited, LogCheck};
-use ff_core::state::{Execution, FrameId, FrameMode};
+use ff_core::state::{Execution, FrameId, FrameMode, MemberCounts, Recounted};
 use ff_core::time::TimestampMs;
-use ff_relational::{decode_attempt, decode_event, decode_execution};
+use ff_relational::{decode_attempt, decode_document, decode_event, decode_execution};
 use rusqlite::{Connection, Row, params};
 
 use crate::error::fault;
-use crate::load::{id_at, uuid_at};
+use crate::load::{document_at, id_at, tally, uuid_at};
 use crate::query::blob_at;
 use crate::statements;
 
@@ -37,6 +38,7 @@ pub(crate) fn audit(connection: &Connection, now: TimestampMs) -> Result<Audited
     let mut listings = by_id(connection, statements::all_listings, |row| {
         Ok((id_at(row, 0)?, (row.get(1)?, row.get(2)?, row.get(3)?, uuid_at(row, 4)?)))
     })?;
+    let mut members = HashMap::new();
     let mut statement =
         connection.prepare(statements::all_executions).map_err(|error| fault(&error))?;
     let mut rows = statement.query([]).map_err(|error| fault(&error))?;
@@ -56,12 +58,58 @@ pub(crate) fn audit(connection: &Connection, now: TimestampMs) -> Result<Audited
         audited.check_counts(&execution);
         streams.check(&mut audited, &execution, now)?;
         log.check(&mut audited, &execution);
+        if let Some(counted) = Recounted::between(None, Some(&execution)) {
+            let counts: &mut MemberCounts = members.entry(counted.flow.clone()).or_default();
+            counted.deltas().into_iter().for_each(|(field, delta)| counts.add(field, delta));
+        }
     }
     for id in ready.keys().chain(timers.keys()).chain(listings.keys()) {
         audited.report("I10", Some(*id), "a queue, timer or list entry without its execution");
     }
     check_orphans(connection, &mut audited)?;
+    check_documents(connection, &mut audited, &log, members)?;
     Ok(audited)
+}
+
+/// `members`: what the executions say of the documents that they belong to.
+fn check_documents(
+    connection: &Connection,
+    audited: &mut Audited,
+    log: &LogCheck,
+    mut members: HashMap<DocumentId, MemberCounts>,
+) -> Result<(), EngineError> {
+    let mut timers = by_id(connection, statements::all_document_timers, |row| {
+        Ok((document_at(row, 1)?, row.get::<_, i64>(0)?))
+    })?;
+    let mut listings = by_id(connection, statements::all_document_listings, |row| {
+        Ok((document_at(row, 0)?, (row.get(1)?, row.get(2)?, row.get(3)?, uuid_at(row, 4)?)))
+    })?;
+    let mut statement =
+        connection.prepare(statements::all_documents).map_err(|error| fault(&error))?;
+    let mut rows = statement.query([]).map_err(|error| fault(&error))?;
+    while let Some(row) = rows.next().map_err(|error| fault(&error))? {
+        audited.checked += 1;
+        let document = decode_document(blob_at(row, 1).map_err(|error| fault(&error))?)?;
+        let id = &document.id;
+        let timers = timers.remove(id).unwrap_or_default();
+        let listings = listings.remove(id).unwrap_or_default();
+        let (kept, scanned) = (tally(connection, id)?, members.remove(id).unwrap_or_default());
+        audited.check_document(&document, (&timers, &listings), (&kept, &scanned));
+        log.check_document(audited, &document);
+    }
+    for id in timers.keys().chain(listings.keys()) {
+        audited.report("I10", Some(id), "a timer or list entry without its document");
+    }
+    for id in members.keys() {
+        audited.report("I10", Some(id), "executions belong to a document that is not there");
+    }
+    let orphans = by_id(connection, statements::document_orphans, |row| {
+        Ok((document_at(row, 1)?, row.get::<_, String>(0)?))
+    })?;
+    for (id, tables) in orphans {
+        audited.report("I33", Some(id), format!("left behind in {tables:?}"));
+    }
+    Ok(())
 }
 
 /// Follows the log from its beginning.
@@ -119,11 +167,11 @@ impl Streams {
     }
 }
 
-fn by_id<T>(
+fn by_id<K: Eq + Hash, T>(
     connection: &Connection,
     sql: &str,
-    read: impl Fn(&Row<'_>) -> rusqlite::Result<(ExecutionId, T)>,
-) -> Result<HashMap<ExecutionId, Vec<T>>, EngineError> {
+    read: impl Fn(&Row<'_>) -> rusqlite::Result<(K, T)>,
+) -> Result<HashMap<K, Vec<T>>, EngineError> {
     let rows = || {
         let mut statement = connection.prepare(sql)?;
         let mut found: HashMap<_, Vec<T>> = HashMap::new();

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use ff_core::cursor;
 use ff_core::error::EngineError;
-use ff_core::event::{Envelope, Event};
+use ff_core::event::{Envelope, Event, EventAbout};
+use ff_core::id::Subject;
 use ff_core::read::{EventFilter, Follow, Followed, From, StreamRange};
 use ff_core::time::TimestampMs;
 use ff_relational::decode_event;
@@ -105,8 +106,11 @@ fn newest_number(connection: &Connection) -> Result<u64, EngineError> {
 
 /// The event with what its record says now.
 fn envelope(connection: &Connection, event: Event) -> Result<Envelope, EngineError> {
-    let execution = load::execution(connection, event.subject)?;
-    Ok(Envelope::new(event, execution.as_ref()))
+    let about = match &event.subject {
+        Subject::Execution(id) => load::execution(connection, *id)?.as_ref().map(EventAbout::from),
+        Subject::Document(id) => load::document(connection, id)?.as_ref().map(EventAbout::from),
+    };
+    Ok(Envelope::new(event, about))
 }
 
 pub(crate) async fn timers(

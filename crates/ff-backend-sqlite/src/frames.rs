@@ -47,7 +47,7 @@ pub(crate) fn summary(
     let missing = || attempt_not_found(execution.id, query.attempt_index);
     let attempt = attempt(connection, &execution, query.attempt_index)?.ok_or_else(missing)?;
     let key = RowKey::numbered(Family::Summary, query.attempt_index);
-    let row = load::row(connection, execution.id, &key)?;
+    let row = load::row(connection, &execution.id.into(), &key)?;
     Ok(SummaryRead::of(&attempt, &execution.policy().stream, row.as_deref(), now))
 }
 

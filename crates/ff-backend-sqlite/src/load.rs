@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use ff_core::content::Content;
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
+use ff_core::id::{ContentType, DocumentId, ExecutionId, Subject};
 use ff_core::machine::{DedupKey, DedupRecord, Need, Needs, Overlay, QueueView, RowKey};
-use ff_core::state::Execution;
+use ff_core::state::{Document, Execution, MemberCounts};
 use ff_core::time::TimestampMs;
-use ff_relational::decode_execution;
+use ff_relational::{decode_document, decode_execution};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
 
@@ -29,7 +30,9 @@ pub(crate) fn load(
     for need in &needs.0 {
         match need {
             Need::Execution(id) => supply_execution(connection, records, *id, overlay)?,
+            Need::Document(id) => supply_document(connection, records, id, overlay)?,
             Need::Payload(id) => supply_payload(connection, *id, overlay)?,
+            Need::Result(id) => overlay.supply_result(*id, newest_result(connection, *id)?),
             Need::Dedup(key) => {
                 let record = dedup(connection, key)?;
                 overlay.supply_dedup(key.clone(), record);
@@ -40,8 +43,8 @@ pub(crate) fn load(
                 overlay.supply_due(*partition, ids, complete);
             }
             Need::Row(id, key) => {
-                let bytes = row(connection, *id, key)?;
-                overlay.supply_row(*id, key.clone(), bytes);
+                let bytes = row(connection, id, key)?;
+                overlay.supply_row(id.clone(), key.clone(), bytes);
             }
             // Supplied with the batch.
             Need::Queue(..) | Need::Keyring => {}
@@ -75,6 +78,23 @@ fn supply_execution(
     Ok(())
 }
 
+fn supply_document(
+    connection: &Connection,
+    records: &mut Records,
+    id: &DocumentId,
+    overlay: &mut Overlay,
+) -> Result<(), EngineError> {
+    if overlay.knows_document(id) {
+        return Ok(());
+    }
+    let found = match records.document(id) {
+        Some(kept) => Some(kept),
+        None => document(connection, id)?.map(Arc::new),
+    };
+    overlay.supply_document(id.clone(), found);
+    Ok(())
+}
+
 fn supply_payload(
     connection: &Connection,
     id: ExecutionId,
@@ -103,6 +123,66 @@ pub(crate) fn execution(
     bytes.transpose()
 }
 
+pub(crate) fn document(
+    connection: &Connection,
+    id: &DocumentId,
+) -> Result<Option<Document>, EngineError> {
+    let found: Option<Result<Document, EngineError>> = connection
+        .prepare_cached(statements::load_document)
+        .and_then(|mut statement| {
+            statement
+                .query_row(params![id.to_string()], |row| {
+                    Ok(decode_document(row.get_ref(0)?.as_blob()?))
+                })
+                .optional()
+        })
+        .map_err(|error| fault(&error))?;
+    found.transpose()
+}
+
+/// How many executions that belong to a document are in which state.
+pub(crate) fn tally(connection: &Connection, id: &DocumentId) -> Result<MemberCounts, EngineError> {
+    let read = || {
+        let mut counts = MemberCounts::default();
+        let mut statement = connection.prepare_cached(statements::load_tally)?;
+        let mut rows = statement.query(params![id.to_string()])?;
+        while let Some(row) = rows.next()? {
+            counts.add(row.get(0)?, row.get(1)?);
+        }
+        Ok(counts)
+    };
+    read().map_err(|error: rusqlite::Error| fault(&error))
+}
+
+/// The result of the newest attempt.
+fn newest_result(connection: &Connection, id: ExecutionId) -> Result<Option<Content>, EngineError> {
+    let Some(attempt) = execution(connection, id)?.and_then(|execution| execution.attempt) else {
+        return Ok(None);
+    };
+    result(connection, id, Some(attempt.index))
+}
+
+/// The result of an attempt, or of the newest that has one.
+pub(crate) fn result(
+    connection: &Connection,
+    id: ExecutionId,
+    attempt: Option<u32>,
+) -> Result<Option<Content>, EngineError> {
+    let found = connection
+        .prepare_cached(statements::load_results)
+        .and_then(|mut statement| {
+            let values = params![id.to_bytes(), attempt];
+            statement
+                .query_row(values, |row| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?)))
+                .optional()
+        })
+        .map_err(|error| fault(&error))?;
+    let Some((content_type, body)) = found else { return Ok(None) };
+    let content_type = ContentType::new(content_type)
+        .map_err(|error| EngineError::corruption(format!("result: {error}")))?;
+    Ok(Some(Content { content_type, bytes: Bytes::from(body) }))
+}
+
 pub(crate) fn payload(
     connection: &Connection,
     id: ExecutionId,
@@ -118,24 +198,29 @@ pub(crate) fn payload(
 
 pub(crate) fn row(
     connection: &Connection,
-    id: ExecutionId,
+    of: &Subject,
     key: &RowKey,
 ) -> Result<Option<Bytes>, EngineError> {
-    let values = params![id.to_bytes(), key.family.code(), &key.name[..]];
-    connection
-        .prepare_cached(statements::load_beside)
-        .and_then(|mut statement| {
-            statement.query_row(values, |row| row.get::<_, Vec<u8>>(0)).optional()
-        })
-        .map(|body| body.map(Bytes::from))
-        .map_err(|error| fault(&error))
+    let (family, name) = (key.family.code(), &key.name[..]);
+    let body = |row: &Row<'_>| row.get::<_, Vec<u8>>(0);
+    let find = || match of {
+        Subject::Execution(id) => connection
+            .prepare_cached(statements::load_beside)?
+            .query_row(params![id.to_bytes(), family, name], body)
+            .optional(),
+        Subject::Document(id) => connection
+            .prepare_cached(statements::load_document_row)?
+            .query_row(params![id.to_string(), family, name], body)
+            .optional(),
+    };
+    find().map(|body| body.map(Bytes::from)).map_err(|error| fault(&error))
 }
 
 fn dedup(connection: &Connection, key: &DedupKey) -> Result<Option<DedupRecord>, EngineError> {
     let row = connection
         .prepare_cached(statements::load_dedup)
         .and_then(|mut statement| {
-            let values = params![key.namespace.as_str(), key.key.as_str()];
+            let values = params![key.scope.to_string(), key.key.as_str()];
             statement
                 .query_row(values, |row| {
                     Ok((id_at(row, 0)?, row.get::<_, [u8; 32]>(1)?, row.get::<_, i64>(2)?))
@@ -156,15 +241,31 @@ fn due(
     partition: Option<u16>,
     now: TimestampMs,
     most: usize,
-) -> Result<Vec<ExecutionId>, EngineError> {
+) -> Result<Vec<Subject>, EngineError> {
+    let limit = most as i64 + 1;
     // The last two bytes of an id are its partition.
     let tail = partition.map(u16::to_be_bytes);
-    let mut statement =
-        connection.prepare_cached(statements::load_due).map_err(|error| fault(&error))?;
-    statement
-        .query_map(params![now.0, most as i64 + 1, tail], |row| id_at(row, 0))
-        .and_then(Iterator::collect)
-        .map_err(|error| fault(&error))
+    let find = || {
+        let mut executions = connection.prepare_cached(statements::load_due)?;
+        let executions = executions.query_map(params![now.0, limit, tail], |row| {
+            Ok((row.get::<_, i64>(0)?, Subject::Execution(id_at(row, 1)?)))
+        })?;
+        let mut found = executions.collect::<Result<Vec<_>, _>>()?;
+        let mut documents = connection.prepare_cached(statements::load_due_documents)?;
+        let documents = documents.query_map(params![now.0, limit], |row| {
+            Ok((row.get::<_, i64>(0)?, Subject::Document(document_at(row, 1)?)))
+        })?;
+        for document in documents {
+            found.push(document?);
+        }
+        Ok(found)
+    };
+    let mut found = find().map_err(|error: rusqlite::Error| fault(&error))?;
+    let here = |of: &Subject| partition.is_none_or(|p| of.home().flow_partition() == Some(p));
+    found.retain(|(_, of)| here(of));
+    found.sort_unstable();
+    found.truncate(most + 1);
+    Ok(found.into_iter().map(|(_, of)| of).collect())
 }
 
 /// The merged front of the queues that a view covers.
@@ -208,6 +309,12 @@ fn ready(
 pub(crate) fn id_at(row: &Row<'_>, column: usize) -> rusqlite::Result<ExecutionId> {
     let bytes = row.get_ref(column)?.as_blob()?;
     ExecutionId::from_bytes(bytes).ok_or_else(|| no_id(column, bytes))
+}
+
+/// The name of a document in a column.
+pub(crate) fn document_at(row: &Row<'_>, column: usize) -> rusqlite::Result<DocumentId> {
+    let text = row.get_ref(column)?.as_str()?;
+    text.parse().map_err(|_| no_id(column, text.as_bytes()))
 }
 
 /// A uuid in a column.

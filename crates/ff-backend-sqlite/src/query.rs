@@ -2,24 +2,27 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::{Envelope, Event};
-use ff_core::id::{ContentType, ExecutionId};
+use ff_core::id::{DocumentId, ExecutionId, Subject};
 use ff_core::limits;
-use ff_core::machine::{Need, Needs, Overlay, Settings, list_signals, observe_signals};
-use ff_core::read::{
-    Answer, Attempts, Context, Dues, Events, Filter, Kids, Leaf, ListAttempts, ListEvents,
-    ListedWaitpoint, Page, Query, ReadResult, Record, Search, SearchPosition, Seen, Walk, explain,
+use ff_core::machine::{
+    Need, Needs, Overlay, Settings, describe_edge, eligibility, list_edges, list_members,
+    list_signals, observe_signals,
 };
-use ff_core::state::{Execution, ListingPosition};
+use ff_core::read::{
+    Answer, Attempts, Context, Dues, Events, Filter, FlowSnapshot, Kids, Leaf, ListAttempts,
+    ListEvents, Listed, ListedWaitpoint, Page, Query, ReadResult, Record, Search, SearchPosition,
+    Seen, Walk, explain,
+};
+use ff_core::state::{Document, Execution, ListingPosition};
 use ff_core::time::TimestampMs;
-use ff_relational::{decode_attempt, decode_event, decode_execution};
+use ff_relational::{decode_attempt, decode_document, decode_event, decode_execution};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::fault;
-use crate::load::{self, id_at, uuid_at};
+use crate::load::{self, document_at, id_at, uuid_at};
 use crate::{audit, frames, schema, statements, writer};
 
 /// Rows that one page reads: one more than it looks at, to see whether there are more.
@@ -50,12 +53,12 @@ pub(crate) fn answer(
         Query::ListSignals(q) => {
             let found = existing(connection, q.execution_id)?;
             let listed = |overlay: &Overlay| list_signals(overlay, &found, q);
-            Answer::ListSignals(with_rows(connection, settings, listed)?)
+            Answer::ListSignals(with_facts(connection, settings, listed)?)
         }
         Query::ObserveSignals(q) => {
             let found = existing(connection, q.execution_id)?;
             let observed = |overlay: &Overlay| observe_signals(overlay, &found, &q.fence);
-            Answer::ObserveSignals(with_rows(connection, settings, observed)?)
+            Answer::ObserveSignals(with_facts(connection, settings, observed)?)
         }
         Query::ListWaitpoints(q) => {
             let found = existing(connection, q.execution_id)?;
@@ -75,11 +78,47 @@ pub(crate) fn answer(
             Answer::Due(Dues { items: due.map(|at| (None, at)).into_iter().collect(), now })
         }
         Query::Audit(_) => Answer::Audit(audit::audit(connection, now)?),
+        of_flows => return answer_of_flows(connection, settings, of_flows, now),
     })
 }
 
-/// Answers a question that is decided over rows, loading them as it asks for them.
-fn with_rows<T>(
+fn answer_of_flows(
+    connection: &Connection,
+    settings: &Arc<Settings>,
+    query: &Query,
+    now: TimestampMs,
+) -> Result<Answer, EngineError> {
+    Ok(match query {
+        Query::DescribeFlow(q) => {
+            let id = DocumentId::flow(q.flow_id, &settings.partitions);
+            let found = load::document(connection, &id)?;
+            let counts = load::tally(connection, &id)?;
+            let flow = found.as_ref().and_then(Document::flow);
+            Answer::DescribeFlow(flow.map(|flow| Box::new(FlowSnapshot::of(flow, &counts))))
+        }
+        Query::ListFlows(q) => Answer::ListFlows(walk_documents(connection, q, now)?),
+        Query::ListFlowMembers(q) => {
+            let listed = |overlay: &Overlay| list_members(overlay, q);
+            Answer::ListFlowMembers(with_facts(connection, settings, listed)?)
+        }
+        Query::ListFlowEdges(q) => {
+            let listed = |overlay: &Overlay| list_edges(overlay, q);
+            Answer::ListFlowEdges(with_facts(connection, settings, listed)?)
+        }
+        Query::DescribeEdge(q) => {
+            let described = |overlay: &Overlay| describe_edge(overlay, q, now);
+            Answer::DescribeEdge(with_facts(connection, settings, described)?)
+        }
+        Query::EvaluateEligibility(q) => {
+            let evaluated = |overlay: &Overlay| eligibility(overlay, q);
+            Answer::EvaluateEligibility(with_facts(connection, settings, evaluated)?)
+        }
+        other => return Err(EngineError::bug(format!("nobody answers {}", other.name()))),
+    })
+}
+
+/// Answers a question that is decided over facts, loading them as it asks for them.
+fn with_facts<T>(
     connection: &Connection,
     settings: &Arc<Settings>,
     answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
@@ -91,11 +130,23 @@ fn with_rows<T>(
             Err(needs) => needs,
         };
         for need in needs.0 {
-            let Need::Row(id, key) = need else {
-                return Err(EngineError::bug(format!("a question asked for {need:?}")));
-            };
-            let bytes = load::row(connection, id, &key)?;
-            overlay.supply_row(id, key, bytes);
+            match need {
+                Need::Row(of, key) => {
+                    let bytes = load::row(connection, &of, &key)?;
+                    overlay.supply_row(of, key, bytes);
+                }
+                Need::Execution(id) => {
+                    let found = load::execution(connection, id)?;
+                    overlay.supply_execution(id, found.map(Arc::new));
+                }
+                Need::Document(id) => {
+                    let found = load::document(connection, &id)?;
+                    overlay.supply_document(id, found.map(Arc::new));
+                }
+                other => {
+                    return Err(EngineError::bug(format!("a question asked for {other:?}")));
+                }
+            }
         }
     }
 }
@@ -108,22 +159,10 @@ pub(crate) fn existing(connection: &Connection, id: ExecutionId) -> Result<Execu
 
 fn result(connection: &Connection, query: &ReadResult) -> Result<Content, EngineError> {
     let execution = existing(connection, query.execution_id)?;
-    let found = connection
-        .prepare_cached(statements::load_results)
-        .and_then(|mut statement| {
-            let values = params![query.execution_id.to_bytes(), query.attempt_of(&execution)];
-            statement
-                .query_row(values, |row| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?)))
-                .optional()
-        })
-        .map_err(|error| fault(&error))?;
-    let Some((content_type, body)) = found else {
-        let detail = "the execution has no result (yet)";
-        return Err(Refusal::new(Code::ResultNotFound, detail).into());
-    };
-    let content_type = ContentType::new(content_type)
-        .map_err(|error| EngineError::corruption(format!("result: {error}")))?;
-    Ok(Content { content_type, bytes: Bytes::from(body) })
+    let found = load::result(connection, query.execution_id, query.attempt_of(&execution))?;
+    found.ok_or_else(|| {
+        Refusal::new(Code::ResultNotFound, "the execution has no result (yet)").into()
+    })
 }
 
 fn context(connection: &Connection, id: ExecutionId) -> Result<Option<Context>, EngineError> {
@@ -175,7 +214,8 @@ fn events(connection: &Connection, query: &ListEvents) -> Result<Events, EngineE
     let more = chain.len() > limit;
     chain.truncate(limit);
     let next = chain.last().filter(|_| more).map(|event| event.seq);
-    let items = chain.into_iter().map(|event| Envelope::new(event, Some(&execution))).collect();
+    let items =
+        chain.into_iter().map(|event| Envelope::new(event, Some((&execution).into()))).collect();
     Ok(Events { items, next, gap })
 }
 
@@ -234,12 +274,13 @@ fn walk<W: Walk>(
     now: TimestampMs,
 ) -> Result<Page<W::Item>, EngineError> {
     let (at, name, id) = match query.behind()? {
-        Some(ListingPosition { at, name, execution_id }) => {
-            (at.0, name.as_bytes().to_vec(), execution_id.to_bytes().to_vec())
+        Some(ListingPosition { at, name, subject }) => {
+            let id = subject.execution_id().map(|id| id.to_bytes().to_vec());
+            (at.0, name.as_bytes().to_vec(), id.unwrap_or_default())
         }
         None => (i64::MIN, Vec::new(), Vec::new()),
     };
-    let namespace = query.filter().namespace.as_str();
+    let namespace = query.namespace().as_str();
     let mut statement =
         connection.prepare_cached(statements::walk_listing).map_err(|error| fault(&error))?;
     let mut rows = statement
@@ -249,16 +290,54 @@ fn walk<W: Walk>(
     while let Some(row) = rows.next().map_err(|error| fault(&error))? {
         let (position, core) = listing_row(row).map_err(|error| fault(&error))?;
         let execution = decode_execution(core)?;
-        if leaf.look(position, || query.see(&position, &execution, now)).is_break() {
+        let see = || query.see(&position, Listed::Execution(&execution), now);
+        if leaf.look(position.clone(), see).is_break() {
             break;
         }
     }
     Ok(leaf.finish(|last| query.cursor_after(last)))
 }
 
+/// A page of a list of documents.
+fn walk_documents<W: Walk>(
+    connection: &Connection,
+    query: &W,
+    now: TimestampMs,
+) -> Result<Page<W::Item>, EngineError> {
+    let (at, name, id) = match query.behind()? {
+        Some(ListingPosition { at, name, subject: Subject::Document(id) }) => {
+            (at.0, name.as_bytes().to_vec(), id.to_string())
+        }
+        _ => (i64::MIN, Vec::new(), String::new()),
+    };
+    let namespace = query.namespace().as_str();
+    let mut statement = connection
+        .prepare_cached(statements::walk_document_listing)
+        .map_err(|error| fault(&error))?;
+    let mut rows = statement
+        .query(params![namespace, W::LIST.code(), at, name, id, LOOK_AHEAD])
+        .map_err(|error| fault(&error))?;
+    let mut leaf = Leaf::new(query.limit());
+    while let Some(row) = rows.next().map_err(|error| fault(&error))? {
+        let position = document_row(row).map_err(|error| fault(&error))?;
+        let document = decode_document(blob_at(row, 3).map_err(|error| fault(&error))?)?;
+        let counts = load::tally(connection, &document.id)?;
+        let see = || query.see(&position, Listed::Document(&document, &counts), now);
+        if leaf.look(position.clone(), see).is_break() {
+            break;
+        }
+    }
+    Ok(leaf.finish(|last| query.cursor_after(last)))
+}
+
+fn document_row(row: &Row<'_>) -> rusqlite::Result<ListingPosition> {
+    let (at, name) = (TimestampMs(row.get(0)?), uuid_at(row, 1)?);
+    Ok(ListingPosition { at, name, subject: document_at(row, 2)?.into() })
+}
+
 fn listing_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<(ListingPosition, &'a [u8])> {
-    let (at, name, execution_id) = (TimestampMs(row.get(0)?), uuid_at(row, 1)?, id_at(row, 2)?);
-    Ok((ListingPosition { at, name, execution_id }, blob_at(row, 3)?))
+    let (at, name, id) = (TimestampMs(row.get(0)?), uuid_at(row, 1)?, id_at(row, 2)?);
+    Ok((ListingPosition { at, name, subject: id.into() }, blob_at(row, 3)?))
 }
 
 /// A look at the plain columns that spares decoding most records that do not match.

@@ -1,33 +1,43 @@
-//! Decoded records of executions that were touched lately. The writer is the only one that writes,
+//! Decoded records of executions and documents that were touched lately. The writer is the only one that writes,
 //! so what it keeps is what the store has.
 
 use std::sync::Arc;
 
-use ff_core::id::ExecutionId;
+use ff_core::id::{DocumentId, ExecutionId};
 use ff_core::recent::Recent;
-use ff_core::state::Execution;
+use ff_core::state::{Document, Execution};
 use ff_relational::Writes;
 
 /// Records of one generation; about twice as many are kept.
 const GENERATION: usize = 8192;
 
+/// Documents of one generation.
+const DOCUMENTS: usize = 1024;
+
 #[derive(Debug)]
-pub(crate) struct Records(Recent<ExecutionId, Arc<Execution>>);
+pub(crate) struct Records {
+    executions: Recent<ExecutionId, Arc<Execution>>,
+    documents: Recent<DocumentId, Arc<Document>>,
+}
 
 impl Default for Records {
     fn default() -> Self {
-        Self(Recent::new(GENERATION))
+        Self { executions: Recent::new(GENERATION), documents: Recent::new(DOCUMENTS) }
     }
 }
 
 impl Records {
     pub(crate) fn get(&mut self, id: ExecutionId) -> Option<Arc<Execution>> {
-        self.0.get(&id)
+        self.executions.get(&id)
+    }
+
+    pub(crate) fn document(&mut self, id: &DocumentId) -> Option<Arc<Document>> {
+        self.documents.get(id)
     }
 
     /// Keeps a record that stands in the store.
     pub(crate) fn keep(&mut self, execution: Arc<Execution>) {
-        self.0.keep(execution.id, execution);
+        self.executions.keep(execution.id, execution);
     }
 
     /// Takes over what a committed batch wrote. What has ended is not asked for again soon.
@@ -35,7 +45,13 @@ impl Records {
         for write in &writes.executions {
             match &write.after {
                 Some(after) if !after.is_terminal() => self.keep(Arc::clone(after)),
-                _ => self.0.forget(&write.id),
+                _ => self.executions.forget(&write.id),
+            }
+        }
+        for write in &writes.documents {
+            match &write.after {
+                Some(after) => self.documents.keep(write.id.clone(), Arc::clone(after)),
+                None => self.documents.forget(&write.id),
             }
         }
     }

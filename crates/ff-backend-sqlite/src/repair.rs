@@ -2,8 +2,9 @@
 
 use ff_core::error::EngineError;
 use ff_core::read::Repaired;
+use ff_core::state::Recounted;
 use ff_core::time::TimestampMs;
-use ff_relational::{ExecutionWrite, decode_execution};
+use ff_relational::{DocumentWrite, ExecutionWrite, decode_document, decode_execution};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::audit::audit;
@@ -14,18 +15,25 @@ use crate::statements;
 use crate::write::Rows;
 
 /// Tables of which every row belongs to a record.
-const OWNED: [&str; 6] = [
+const OWNED: [&str; 7] = [
     statements::sweep_payloads,
     statements::sweep_results,
     statements::sweep_attempts,
     statements::sweep_beside,
     statements::sweep_frames,
     statements::sweep_frame_expiries,
+    statements::sweep_document_rows,
 ];
 
 /// Tables that are derived from records.
-const DERIVED: [&str; 3] =
-    [statements::empty_ready, statements::empty_timers, statements::empty_listings];
+const DERIVED: [&str; 6] = [
+    statements::empty_ready,
+    statements::empty_timers,
+    statements::empty_listings,
+    statements::empty_document_timers,
+    statements::empty_document_listings,
+    statements::empty_tallies,
+];
 
 /// In one transaction, so that a repair that fails changes nothing.
 pub(crate) fn repair(
@@ -44,8 +52,16 @@ pub(crate) fn repair(
     for statement in OWNED.into_iter().chain(DERIVED) {
         rows.run(statement, [])?;
     }
+    list_executions(&rows, queues)?;
+    list_documents(&rows)?;
+    let left = audit(&transaction, now)?;
+    transaction.commit().map_err(|error| fault(&error))?;
+    Ok(Repaired { found, left })
+}
+
+fn list_executions(rows: &Rows<'_>, queues: &mut Queues) -> Result<(), EngineError> {
     let mut statement =
-        transaction.prepare(statements::all_executions).map_err(|error| fault(&error))?;
+        rows.connection.prepare(statements::all_executions).map_err(|error| fault(&error))?;
     let mut records = statement.query([]).map_err(|error| fault(&error))?;
     while let Some(record) = records.next().map_err(|error| fault(&error))? {
         let core = blob_at(record, 6).map_err(|error| fault(&error))?;
@@ -62,11 +78,23 @@ pub(crate) fn repair(
                 execution.public_state().as_str()
             ],
         )?;
+        if let Some(counted) = Recounted::between(None, Some(&execution)) {
+            for (field, delta) in counted.deltas() {
+                rows.run(statements::add_tally, params![counted.flow.to_string(), field, delta])?;
+            }
+        }
         rows.lists(queues, &ExecutionWrite::listing(execution))?;
     }
-    drop(records);
-    drop(statement);
-    let left = audit(&transaction, now)?;
-    transaction.commit().map_err(|error| fault(&error))?;
-    Ok(Repaired { found, left })
+    Ok(())
+}
+
+fn list_documents(rows: &Rows<'_>) -> Result<(), EngineError> {
+    let mut statement =
+        rows.connection.prepare(statements::all_documents).map_err(|error| fault(&error))?;
+    let mut records = statement.query([]).map_err(|error| fault(&error))?;
+    while let Some(record) = records.next().map_err(|error| fault(&error))? {
+        let document = decode_document(blob_at(record, 1).map_err(|error| fault(&error))?)?;
+        rows.document_lists(&DocumentWrite::listing(document))?;
+    }
+    Ok(())
 }

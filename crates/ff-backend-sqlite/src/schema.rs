@@ -16,10 +16,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../sql/migrations/0002_beside.sql"),
     include_str!("../sql/migrations/0003_frames.sql"),
     include_str!("../sql/migrations/0004_listing.sql"),
+    include_str!("../sql/migrations/0005_documents.sql"),
 ];
 
 /// Records of this version and before have a form that was never released.
-const UNRELEASED: u32 = 3;
+const UNRELEASED: u32 = 4;
 
 /// Brings the schema up to date, and refuses one from the future.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {

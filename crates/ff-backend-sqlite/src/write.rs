@@ -3,9 +3,10 @@
 use ff_core::error::EngineError;
 use ff_core::id::ExecutionId;
 use ff_core::machine::{FrameChange, RowChange, ShelfChange};
-use ff_core::state::{Execution, Listing};
+use ff_core::state::{Execution, Listing, Relisted};
 use ff_relational::{
-    ExecutionWrite, Writes, encode_attempt, encode_event, encode_execution, encode_keyring,
+    DocumentWrite, ExecutionWrite, Writes, encode_attempt, encode_document, encode_event,
+    encode_execution, encode_keyring,
 };
 use rusqlite::{Connection, Params, params};
 
@@ -27,11 +28,18 @@ pub(crate) fn write(
         }
         writer.lists(queues, execution)?;
     }
+    for document in &writes.documents {
+        writer.document(document)?;
+        writer.document_lists(document)?;
+    }
+    for ((id, field), delta) in writes.tallies() {
+        writer.run(statements::add_tally, params![id.to_string(), field, delta])?;
+    }
     for (key, record) in &writes.dedups {
         writer.run(
             statements::insert_dedup,
             params![
-                key.namespace.as_str(),
+                key.scope.to_string(),
                 key.key.as_str(),
                 record.execution_id.to_bytes(),
                 record.fingerprint,
@@ -106,8 +114,14 @@ impl Rows<'_> {
             self.run(statements::clear_frame_expiries, params![id])?;
         }
         // An absent payload reads as an empty one.
-        if let Some(payload) = write.payload.as_ref().filter(|payload| !payload.is_empty()) {
-            self.run(statements::insert_payload, params![id, &payload[..]])?;
+        match &write.payload {
+            Some(payload) if !payload.is_empty() => {
+                self.run(statements::insert_payload, params![id, &payload[..]])?;
+            }
+            Some(_) if write.before.is_some() => {
+                self.run(statements::delete_payload, params![id])?;
+            }
+            _ => {}
         }
         for (attempt, result) in &write.results {
             let content_type = result.content_type.as_str();
@@ -128,6 +142,52 @@ impl Rows<'_> {
                 }
                 None => self.run(statements::delete_beside, params![id, family, name])?,
             };
+        }
+        Ok(())
+    }
+
+    /// A document and the rows beside it.
+    fn document(&self, write: &DocumentWrite) -> Result<(), EngineError> {
+        let id = write.id.to_string();
+        if write.purge {
+            self.run(statements::clear_document_rows, params![id])?;
+            self.run(statements::clear_tally, params![id])?;
+        }
+        match &write.after {
+            Some(after) => {
+                self.run(statements::put_document, params![id, encode_document(after)?])?
+            }
+            None => self.run(statements::delete_document, params![id])?,
+        };
+        for RowChange { key, bytes } in &write.rows {
+            let (family, name) = (key.family.code(), &key.name[..]);
+            match bytes {
+                Some(body) => {
+                    let values = params![id, family, name, &body[..]];
+                    self.run(statements::put_document_row, values)?
+                }
+                None => self.run(statements::delete_document_row, params![id, family, name])?,
+            };
+        }
+        Ok(())
+    }
+
+    /// The rows that list a document.
+    pub(crate) fn document_lists(&self, write: &DocumentWrite) -> Result<(), EngineError> {
+        let id = write.id.to_string();
+        let change = write.timer_change();
+        if let Some(due) = change.out {
+            self.run(statements::delete_document_timer, params![due.0, id])?;
+        }
+        if let Some(due) = change.into {
+            self.run(statements::insert_document_timer, params![due.0, id])?;
+        }
+        let Relisted { out, into } = write.listing_change();
+        let out = out.iter().map(|listing| (statements::delete_document_listing, listing));
+        let into = into.iter().map(|listing| (statements::insert_document_listing, listing));
+        for (statement, Listing { namespace, list, at, name }) in out.chain(into) {
+            let values = params![namespace.as_str(), list.code(), at.0, name.as_bytes(), id];
+            self.run(statement, values)?;
         }
         Ok(())
     }

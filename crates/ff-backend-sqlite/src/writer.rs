@@ -457,5 +457,6 @@ fn refuse(askers: Vec<Asker>, error: &EngineError) {
 pub(crate) fn next_due(connection: &Connection) -> rusqlite::Result<Option<TimestampMs>> {
     let mut statement = connection.prepare_cached(statements::next_due)?;
     let mut rows = statement.query([])?;
-    Ok(rows.next()?.map(|row| row.get(0)).transpose()?.map(TimestampMs))
+    let due = rows.next()?.map(|row| row.get::<_, Option<i64>>(0)).transpose()?.flatten();
+    Ok(due.map(TimestampMs))
 }

@@ -1,22 +1,29 @@
 -- ff_claim: leases the front of queues to one worker. It decides nothing but the order: what a
 -- claim makes of an execution is noted in short before the record's body and worked out by whoever
 -- reads it.
--- Keys: one of the partition, for routing. In a cluster there is one queue, and the keys are those
--- that are written, apart from records and timers, which are read before anything is written.
+-- Keys: one of the home, for routing. In a cluster there is one queue, and the keys are those that are
+-- written, apart from records, timers and counts, which are read before anything is written.
 -- Arguments: call version; prefix; ttl; who (bytes that end the noted claim); middle and end of the
 -- events (outcome, namespace, lane and instance); most bytes of payloads and of what tasks carry
 -- besides; whether the claim has tasks already (1), else the first is taken whatever its size; how
--- much younger than the bound an entry may be; number of queues. Each queue: partition; name; bound
+-- much younger than the bound an entry may be; number of queues. Each queue: home; name; bound
 -- as score and 16 bytes (an entry behind it is left); lease ids, 16 bytes each, as many as may be
 -- taken.
 -- Reply: the store's time; then for each queue a list: 1 when it stopped because of the bytes,
 -- score and id of what stands first now (empty: nothing) and 1 when that is past its deadline;
 -- then for each entry met, in order, its id, and its record and payload (empty when it stands in
 -- the record), or 'expired' when its deadline has passed and the machine must end it,
--- or 'missing' when there is no such execution (it was taken out of the queue).
+-- or 'missing' when there is no such execution, or 'stopped' when its flow lets no member be claimed
+-- any more (both were taken out of the queue: the machine ends the latter).
 -- Errors: FFCALLVERSION. Events: execution.claimed.
 
 local CLAIMED = '@EVENT_CLAIMED@'
+
+-- Fields of the counts of a flow's members.
+local WAITING, RESUMABLE, ACTIVE, STARTED = '@WAITING@', '@RESUMABLE@', '@ACTIVE@', '@STARTED@'
+
+-- Entries of stopped flows that one call takes out of a queue: it goes on behind them so far.
+local PASSED_MOST = 64
 
 -- Whether the entry stands before the bound, or is it. Bytes are compared as numbers: comparing
 -- strings would follow the server's locale.
@@ -39,97 +46,155 @@ local function within(score, raw, bound_score, bound_raw, slack)
 end
 
 -- What a claim finds of one record: nil when its deadline has passed; else what its timer becomes
--- (nil: it stays), whether the payload stands beside it, and the bytes that it carries besides.
+-- (nil: it stays), whether the payload stands beside it, the bytes that it carries besides, and the
+-- flow that it is a member of.
 local function look_at(record, now)
   local flags = string.byte(record, FLAGS_AT)
   if flags == 0 then
     return true, nil, false, 0
   end
-  if not has_flag(flags, LIMITED) then
-    return true, nil, true, 0
+  local timer, extras, behind = nil, 0, HEAD_BYTES
+  if has_flag(flags, LIMITED) then
+    local deadline, left, closing
+    deadline, left, closing, extras = struct.unpack(LIMITS, record, HEAD_BYTES + 1)
+    if deadline > 0 and deadline <= now then
+      return nil
+    end
+    if left > 0 then -- one more than is left; 0 for no limit
+      timer = math.min(deadline > 0 and deadline or math.huge, closing > 0 and closing or math.huge, now + left - 1)
+    end
+    behind = behind + LIMITS_BYTES
   end
-  local deadline, left, closing, extras = struct.unpack(LIMITS, record, HEAD_BYTES + 1)
-  if deadline > 0 and deadline <= now then
-    return nil
+  local flow
+  if has_flag(flags, MEMBER) then
+    flow = string.sub(record, behind + 1, behind + MEMBER_BYTES)
   end
-  local timer
-  if left > 0 then -- one more than is left; 0 for no limit
-    timer = math.min(deadline > 0 and deadline or math.huge, closing > 0 and closing or math.huge, now + left - 1)
+  return true, timer, has_flag(flags, PAYLOAD_BESIDE), extras, flow
+end
+
+-- The counts of a flow, and whether it lets no member be claimed any more.
+local function counts_of(prefix, home, flow, terms)
+  local known = terms.flows[flow]
+  if not known then
+    local key = tally_key(prefix, home, uuid_text(flow))
+    known = { key = key, stopped = redis.call('HEXISTS', key, STOPPED) == 1 }
+    terms.flows[flow] = known
   end
-  return true, timer, has_flag(flags, PAYLOAD_BESIDE), extras
+  return known
+end
+
+-- A member runs now.
+local function count_claim(counts, key, record)
+  local resumes = has_flag(string.byte(record, FLAGS_AT), RESUMES)
+  recount(counts, key, resumes and RESUMABLE or WAITING, -1)
+  recount(counts, key, ACTIVE, 1)
+  if struct.unpack('>I4', record, EPOCH_AT) == 0 then
+    recount(counts, key, STARTED, 1)
+  end
 end
 
 -- The record with the claim noted, but for its event's number in front, and the event.
 local function noted(record, raw, lease_id, now, terms)
   local last, revision, seq, epoch, attempt, kind, flags = struct.unpack(HEAD, record)
-  local body_at, limits = HEAD_BYTES + 1, ''
-  if has_flag(flags, LIMITED) then
-    limits = string.sub(record, body_at, body_at + LIMITS_BYTES - 1)
-    body_at = body_at + LIMITS_BYTES
+  local body_at, added = HEAD_BYTES + 1, ''
+  if flags ~= 0 then
+    body_at = behind_head(flags)
+    added = string.sub(record, HEAD_BYTES + 1, body_at - 1)
   end
   local event = CLAIMED .. raw .. struct.pack('>I6I4I6I4I4', now, seq + 1, last, attempt, epoch + 1)
     .. terms.event_tail .. string.char(kind)
   record = struct.pack(HEAD_BEHIND_NUMBER, revision + 1, seq + 1, epoch + 1, attempt, kind, flags,
-    22 + #terms.who) .. limits .. lease_id .. struct.pack('>I6', now) .. terms.who .. string.sub(record, body_at)
+    22 + #terms.who) .. added .. lease_id .. struct.pack('>I6', now) .. terms.who .. string.sub(record, body_at)
   return record, event
 end
 
+-- Entries behind those that were read.
+local function read_on(key, rows, wanted)
+  local from = #rows / 2
+  local more = redis.call('ZRANGE', key, from, from + wanted, 'WITHSCORES')
+  for i = 1, #more do
+    rows[#rows + 1] = more[i]
+  end
+end
+
+-- Notes an entry that may be taken; false when the reply holds no more.
+local function take(core, record, raw, timer, beside, extras, counts, terms, taken, reply)
+  local payload = beside and redis.call('GET', string.sub(core, 1, -5) .. 'payload') or ''
+  local bytes = (beside and #payload or INLINE_BYTES) + extras
+  if terms.bytes_left < bytes and terms.any then
+    return false
+  end
+  terms.any = true
+  terms.bytes_left = terms.bytes_left - bytes
+  taken.count = taken.count + 1
+  append(taken.found, core, record)
+  append(taken.claimed, raw)
+  append(taken.gone, raw)
+  taken.counted[taken.count] = counts
+  if timer then
+    append(taken.timers, timer, raw)
+  end
+  append(reply, raw, #taken.found)
+  append(reply, payload)
+  return true
+end
+
 -- Reads what may be taken of one queue into `taken`: keys, records, ids, payloads. Writes nothing.
-local function choose(prefix, partition, rows, bound_score, bound_raw, wanted, now, terms, taken, reply)
+-- Gives the row that stands first afterwards.
+local function choose(prefix, home, key, rows, bound_score, bound_raw, wanted, now, terms, taken, reply)
   local row = 1
-  while rows[row] and taken.count < wanted and not terms.full do
+  while taken.count < wanted and taken.passed < PASSED_MOST and not terms.full do
+    if not rows[row] and taken.passed > 0 then
+      read_on(key, rows, wanted)
+    end
     local raw = rows[row]
-    if not within(tonumber(rows[row + 1]), raw, bound_score, bound_raw, terms.slack) then
+    if not raw or not within(tonumber(rows[row + 1]), raw, bound_score, bound_raw, terms.slack) then
       break
     end
-    local core = execution_key(prefix, partition, uuid_text(raw)) .. ':core'
+    local core = execution_key(prefix, home, uuid_text(raw)) .. ':core'
     local record = redis.call('GET', core)
     if not record then
       append(reply, raw, 'missing')
       append(taken.gone, raw)
     else
-      local claimable, timer, beside, extras = look_at(record, now)
-      if not claimable then
+      local claimable, timer, beside, extras, flow = look_at(record, now)
+      local counts = flow and counts_of(prefix, home, flow, terms)
+      if counts and counts.stopped then
+        append(reply, raw, 'stopped')
+        append(taken.gone, raw)
+        taken.passed = taken.passed + 1
+      elseif not claimable then
         append(reply, raw, 'expired')
         taken.left = taken.left or row
-      else
-        local payload = beside and redis.call('GET', string.sub(core, 1, -5) .. 'payload') or ''
-        local bytes = (beside and #payload or INLINE_BYTES) + extras
-        if terms.bytes_left < bytes and terms.any then
-          terms.full = true
-          break
-        end
-        terms.any = true
-        terms.bytes_left = terms.bytes_left - bytes
-        taken.count = taken.count + 1
-        append(taken.found, core, record)
-        append(taken.claimed, raw)
-        append(taken.gone, raw)
-        if timer then
-          append(taken.timers, timer, raw)
-        end
-        append(reply, raw, #taken.found)
-        append(reply, payload)
+      elseif not take(core, record, raw, timer, beside, extras, counts, terms, taken, reply) then
+        terms.full = true
+        break
       end
     end
     row = row + 2
+  end
+  if not rows[row] and taken.passed > 0 then
+    read_on(key, rows, 0)
   end
   -- What was passed over stands before what was not looked at.
   return taken.left or row
 end
 
 -- Writes all that was taken of one queue.
-local function lease(prefix, partition, index, lease_ids, now, terms, taken)
-  local events, leases, expiry = {}, {}, now + terms.ttl
+local function lease(prefix, home, index, lease_ids, now, terms, taken)
+  local events, leases, counts, expiry = {}, {}, {}, now + terms.ttl
   local found, raw = taken.found, taken.claimed
   for i = 1, taken.count do
     local lease_id = string.sub(lease_ids, i * 16 - 15, i * 16)
     local record, event = noted(found[2 * i], raw[i], lease_id, now, terms)
+    if taken.counted[i] then
+      count_claim(counts, taken.counted[i].key, found[2 * i])
+    end
     found[2 * i] = record
     events[i] = framed(event)
     append(leases, expiry, raw[i])
   end
-  local number = append_events(prefix, partition, table.concat(events), taken.count)
+  local number = append_events(prefix, home, table.concat(events), taken.count)
   for i = 1, taken.count do
     local record = struct.pack('>I6', number + i - 1) .. found[2 * i]
     redis.call('SET', found[2 * i - 1], record)
@@ -139,10 +204,11 @@ local function lease(prefix, partition, index, lease_ids, now, terms, taken)
   if #taken.timers > 0 then
     redis.call('ZADD', index .. ':timers', unpack(taken.timers))
   end
+  write_counts(counts)
 end
 
-local function claim_queue(prefix, partition, queue, bound_score, bound_raw, lease_ids, now, terms)
-  local index = index_key(prefix, partition)
+local function claim_queue(prefix, home, queue, bound_score, bound_raw, lease_ids, now, terms)
+  local index = index_key(prefix, home)
   local key = queue_key(index, queue)
   local wanted = #lease_ids / 16
   -- One more than can be taken: the new front.
@@ -150,11 +216,11 @@ local function claim_queue(prefix, partition, queue, bound_score, bound_raw, lea
   if terms.in_cluster then
     redis.call('EXISTS', index .. ':timers')
   end
-  local taken = { count = 0, found = {}, claimed = {}, gone = {}, timers = {} }
+  local taken = { count = 0, passed = 0, found = {}, claimed = {}, gone = {}, timers = {}, counted = {} }
   local reply = { 0, '', '', 0 }
-  local front = choose(prefix, partition, rows, bound_score, bound_raw, wanted, now, terms, taken, reply)
+  local front = choose(prefix, home, key, rows, bound_score, bound_raw, wanted, now, terms, taken, reply)
   if taken.count > 0 then
-    lease(prefix, partition, index, lease_ids, now, terms, taken)
+    lease(prefix, home, index, lease_ids, now, terms, taken)
   end
   if #taken.gone > 0 then
     redis.call('ZREM', key, unpack(taken.gone))
@@ -180,7 +246,7 @@ local function claim(keys, args)
   local terms = {
     ttl = tonumber(args[3]), who = args[4], event_tail = args[5],
     bytes_left = tonumber(args[6]), any = args[7] == '1', slack = tonumber(args[8]), full = false,
-    in_cluster = #keys > 1,
+    in_cluster = #keys > 1, flows = {},
   }
   local now = clock(prefix, args[10])
   local reply = { now }

@@ -1,21 +1,27 @@
--- ff_commit: performs changes that the machine decided, each only if what it read is unchanged.
--- Keys: one of the partition, for routing. In a cluster all items are of one partition, and the
--- keys are all that they touch: where their slot moves to another node, the server refuses the
--- whole call rather than a part of it.
+-- ff_commit: performs changes that the machine decided, if what it read is unchanged.
+-- Items stand in groups: what hinders one item of a group hinders all of it.
+-- Keys: one of the home, for routing. In a cluster all items are of one home, and the keys are all
+-- that they touch: where their slot moves to another node, the server refuses the whole call rather
+-- than a part of it.
 -- Arguments: call version; prefix; how far the time of a decision may lie behind and ahead of the
--- store's clock; number of items. Each item: partition; key of the record; uuid, 16 bytes; revision
--- that was read (6 bytes, empty: must be absent); instant from which on it must not happen any more
--- (0 for none); time that the machine was given; key of an idempotency key and the record that was
--- read there (both empty: not looked at); new record (empty: remove; with an event its first 6 bytes
--- are left out and hold the last event's number); framed events (empty: none); how many they are;
--- number of index changes, each a letter and three arguments (see `change`).
+-- store's clock; sizes of the groups with blanks between. Each item: home; key of the record; its
+-- member in sorted sets; revision that was read (6 bytes, empty: must be absent); instant from which
+-- on it must not happen any more (0 for none); time that the machine was given; key of an idempotency
+-- key and the record that was read there (both empty: not looked at); new record (empty: remove; `=`:
+-- it was only read; with an event its first 6 bytes are left out and hold the last event's number);
+-- framed events (empty: none); how many they are; number of index changes, each a letter and three
+-- arguments (see `change`).
 -- Reply: the store's time, then for each item the number of its last event, 0 without one; -1 when
--- something it read has changed, -2 when its time is too far off: then nothing was written.
+-- something that its group read has changed, -2 when its time is too far off: then nothing was
+-- written.
 -- Errors: FFCALLVERSION. Events: those given.
 -- ff_commit_freeing is the same and may run at maxmemory: for what ends work or removes it.
 
 local ITEM_ARGUMENTS = 12
 local CHANGED, TIME_OFF = -1, -2
+
+-- In place of a record that stays as it is.
+local KEPT = '='
 
 -- Notes of grown output that are kept for listeners.
 local TOLD_KEPT = 256
@@ -44,7 +50,7 @@ local function forget_if_empty(key, ready, queue)
   end
 end
 
--- One index change of an execution. What several items of a call do to one sorted set or list is
+-- One index change of an item. What several items of a call do to one sorted set or list is
 -- gathered in `batch` and written once.
 local function change(batch, raw, letter, key, a, b)
   if letter == 'Z' then -- enters a sorted set: score
@@ -94,6 +100,12 @@ local function change(batch, raw, letter, key, a, b)
     else
       append_submits(key, b, { a })
     end
+  elseif letter == 'I' then -- a count of members changes: field, by how much
+    if batch then
+      recount(batch.counts, key, a, tonumber(b))
+    else
+      redis.call('HINCRBY', key, a, b)
+    end
   elseif letter == 'P' then -- a value of its own
     redis.call('SET', key, a)
   elseif letter == 'H' then -- a field of a hash: name, value
@@ -135,14 +147,15 @@ local function write_batch(batch)
   for key, entries in pairs(batch.submitted) do
     append_submits(key, batch.hours[key], entries)
   end
+  write_counts(batch.counts)
 end
 
--- Removes the output of an execution's attempts. Comes first of all that a removal does: while a slot
+-- Removes the output of an execution's attempts; a document has none. Comes first of all that a removal does: while a slot
 -- moves, it may fail for a key that is not named.
-local function forget_frames(execution)
-  local streams = execution .. 'streams'
+local function forget_frames(stem)
+  local streams = stem .. 'streams'
   for _, attempt in ipairs(redis.call('LRANGE', streams, 0, -1)) do
-    local frames = execution .. 'frames:' .. attempt .. ':'
+    local frames = stem .. 'frames:' .. attempt .. ':'
     redis.call('UNLINK', frames .. '0', frames .. '1', frames .. '2')
   end
   redis.call('DEL', streams)
@@ -152,13 +165,13 @@ end
 local function perform(args, at, number, batch)
   local core, raw, record, event = args[at + 1], args[at + 2], args[at + 8], args[at + 9]
   if record == '' then
-    local execution = string.sub(core, 1, -5)
-    forget_frames(execution)
-    redis.call('DEL', core, execution .. 'payload', execution .. 'results', execution .. 'attempts',
-      execution .. 'beside')
+    local stem = string.sub(core, 1, -5)
+    forget_frames(stem)
+    redis.call('DEL', core, stem .. 'payload', stem .. 'results', stem .. 'attempts', stem .. 'beside',
+      stem .. 'tally')
   elseif event ~= '' then
     redis.call('SET', core, struct.pack('>I6', number) .. record)
-  else
+  elseif record ~= KEPT then
     redis.call('SET', core, record)
   end
   local first = at + ITEM_ARGUMENTS
@@ -182,63 +195,91 @@ local function commit_one(prefix, args, now, behind, ahead)
   return { now, number }
 end
 
--- Appends the events of a call, partition by partition: the first number of each.
-local function number_events(prefix, args, places, count)
-  local events, counts, numbers = {}, {}, {}
-  for i = 1, count do
-    local at = places[i]
-    if at and args[at + 9] ~= '' then
-      local partition = args[at]
-      append(under(events, partition), args[at + 9])
-      counts[partition] = (counts[partition] or 0) + tonumber(args[at + 10])
+-- Looks at the items of a group, which begin at `at`, and notes where those stand that may be
+-- written, or why none may. Gives where the next group begins.
+local function examine(call, at, size)
+  local args, touched, starts, why = call.args, call.touched, {}, nil
+  for i = 1, size do
+    starts[i] = at
+    why = why or hindrance(args, at, call.now, call.behind, call.ahead)
+    -- All are looked at before one is written: what an earlier group changes is no longer as read.
+    if not why and (touched[args[at + 1]] or touched[args[at + 6]]) then
+      why = CHANGED
+    end
+    at = at + ITEM_ARGUMENTS + 4 * tonumber(args[at + 11])
+  end
+  for i = 1, size do
+    local start = starts[i]
+    call.count = call.count + 1
+    call.places[call.count] = not why and start
+    call.reply[call.count + 1] = why or 0
+    if not why and args[start + 8] ~= KEPT then
+      touched[args[start + 1]] = true
+    end
+    if not why and args[start + 6] ~= '' then
+      touched[args[start + 6]] = true
     end
   end
-  for partition, list in pairs(events) do
-    numbers[partition] = append_events(prefix, partition, table.concat(list), counts[partition])
+  return at
+end
+
+-- Appends the events of some items to a log as one entry, and notes the last number of each item.
+local function write_entry(prefix, home, entry, reply)
+  local number = append_events(prefix, home, table.concat(entry.events), entry.count) - 1
+  for k, item in ipairs(entry.items) do
+    number = number + entry.counts[k]
+    reply[item + 1] = number
   end
-  return numbers
+end
+
+-- Appends the events of a call, home by home. The events of one item stand in one entry.
+local function write_events(prefix, call)
+  local args, open = call.args, {}
+  for item = 1, call.count do
+    local at = call.places[item]
+    if at and args[at + 9] ~= '' then
+      local home, count = args[at], tonumber(args[at + 10])
+      local entry = open[home]
+      if entry and entry.count + count > NUMBERS then
+        write_entry(prefix, home, entry, call.reply)
+        entry = nil
+      end
+      if not entry then
+        entry = { events = {}, items = {}, counts = {}, count = 0 }
+        open[home] = entry
+      end
+      append(entry.events, args[at + 9])
+      append(entry.items, item)
+      append(entry.counts, count)
+      entry.count = entry.count + count
+    end
+  end
+  for home, entry in pairs(open) do
+    write_entry(prefix, home, entry, call.reply)
+  end
 end
 
 local function commit(keys, args)
-  local prefix, behind, ahead, count = args[2], tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
+  local prefix, behind, ahead = args[2], tonumber(args[3]), tonumber(args[4])
   local now = clock(prefix, args[6])
-  if count == 1 then
+  if args[5] == '1' then
     return commit_one(prefix, args, now, behind, ahead)
   end
-  local reply, places, touched = { now }, {}, {}
+  local call = { args = args, now = now, behind = behind, ahead = ahead, touched = {}, places = {},
+    reply = { now }, count = 0 }
   local at = 6
-  for i = 1, count do
-    local core, key = args[at + 1], args[at + 6]
-    local why = hindrance(args, at, now, behind, ahead)
-    -- All are looked at before one is written: what an earlier item changes is no longer as read.
-    if not why and (touched[core] or touched[key]) then
-      why = CHANGED
-    elseif not why then
-      touched[core] = true
-      if key ~= '' then
-        touched[key] = true
-      end
-    end
-    reply[i + 1] = why
-    places[i] = not why and at
-    at = at + ITEM_ARGUMENTS + 4 * tonumber(args[at + 11])
+  for size in string.gmatch(args[5], '%d+') do
+    at = examine(call, at, tonumber(size))
   end
-  local numbers = number_events(prefix, args, places, count)
-  local batch = { entered = {}, left = {}, emptied = {}, woken = {}, submitted = {}, hours = {} }
-  for i = 1, count do
-    local item = places[i]
-    if item then
-      local number, partition = 0, args[item]
-      if args[item + 9] ~= '' then
-        number = numbers[partition] + tonumber(args[item + 10]) - 1
-        numbers[partition] = number + 1
-      end
-      perform(args, item, number, batch)
-      reply[i + 1] = number
+  write_events(prefix, call)
+  local batch = { entered = {}, left = {}, emptied = {}, woken = {}, submitted = {}, hours = {}, counts = {} }
+  for item = 1, call.count do
+    if call.places[item] then
+      perform(args, call.places[item], call.reply[item + 1], batch)
     end
   end
   write_batch(batch)
-  return reply
+  return call.reply
 end
 
 serve('ff_commit', {}, commit)

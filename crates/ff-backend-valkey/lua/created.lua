@@ -65,7 +65,7 @@ local function created(keys, args)
   local reply = {}
   for p = 5, #args do
     local entry = { args[p], 0 }
-    newest(index_key(prefix, args[p]), before, most, entry)
+    newest(index_key(prefix, partition_home(args[p])), before, most, entry)
     reply[#reply + 1] = entry
   end
   return reply

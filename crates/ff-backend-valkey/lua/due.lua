@@ -1,8 +1,8 @@
 -- ff_due: when time has something to do in each partition of one node.
 -- Keys: one of the node, for routing. Arguments: call version; prefix; most entries of a partition;
 -- then the partitions.
--- Reply: for each partition its time, then instant and id of the earliest entries of leases and
--- timers. With `most` 0 only the earliest of each.
+-- Reply: for each partition its time, then instant and member of the earliest entries of leases
+-- and timers. With `most` 0 only the earliest of each.
 -- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
 
 local function earliest(list, key, most)
@@ -16,8 +16,9 @@ local function due(keys, args)
   local prefix, most = args[2], tonumber(args[3])
   local reply = {}
   for p = 4, #args do
-    local index = index_key(prefix, args[p])
-    local entry = { args[p], clock(prefix, args[p]) }
+    local home = partition_home(args[p])
+    local index = index_key(prefix, home)
+    local entry = { args[p], clock(prefix, home) }
     earliest(entry, index .. ':leases', most)
     earliest(entry, index .. ':timers', most)
     reply[#reply + 1] = entry

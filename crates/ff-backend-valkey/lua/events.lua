@@ -23,7 +23,7 @@ local function events(keys, args)
   local prefix, most = args[2], tonumber(args[3])
   local reply = {}
   for p = 4, #args, 2 do
-    local stream, after = log_key(prefix, args[p]), tonumber(args[p + 1])
+    local stream, after = log_key(prefix, partition_home(args[p])), tonumber(args[p + 1])
     local answer = { args[p] }
     if most == 0 then
       answer[2] = newest(stream)

@@ -32,7 +32,7 @@ local function read_frames(found, stream, first, last, most, most_bytes)
 end
 
 local function frames(keys, args)
-  local now, index = clock(args[2], args[3]), tonumber(args[4])
+  local now, index = clock(args[2], partition_home(args[3])), tonumber(args[4])
   local reply = { now, redis.call('GET', keys[1]), redis.call('LINDEX', keys[2], index),
     redis.call('LINDEX', keys[2], index + 1) }
   for mode = 3, #keys do

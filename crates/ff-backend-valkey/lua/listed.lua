@@ -1,21 +1,20 @@
 -- ff_listed: entries of one list of a namespace in each partition of one node, oldest first.
 -- Keys: one of the node, for routing. Arguments: call version; prefix; end of the list's name;
--- instant and member (name 16 bytes, uuid 16) from which on entries are wanted; most entries of a
+-- instant and member (name 16 bytes, then what it lists) from which on entries are wanted; most entries of a
 -- partition; then the partitions.
 -- Reply: for each partition: its number, 1 when there are no later ones, then the entries (instant 6
--- bytes, member 32) in their order.
+-- bytes, signed, then the member) in their order.
 -- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
 
--- Whether bytes stand before others of the same length. Comparing strings would follow the server's
--- locale.
+-- Whether bytes stand before others. Comparing strings would follow the server's locale.
 local function bytes_before(a, b)
-  for i = 1, #a do
+  for i = 1, math.min(#a, #b) do
     local x, y = string.byte(a, i), string.byte(b, i)
     if x ~= y then
       return x < y
     end
   end
-  return false
+  return #a < #b
 end
 
 -- How many entries stand before an instant and a member.
@@ -37,7 +36,7 @@ local function listed(keys, args)
   local prefix, list, at, member, most = args[2], args[3], args[4], args[5], tonumber(args[6])
   local reply = {}
   for p = 7, #args do
-    local key = index_key(prefix, args[p]) .. ':' .. list
+    local key = index_key(prefix, partition_home(args[p])) .. ':' .. list
     local first = entries_before(key, at, member)
     -- One more than wanted, to see whether there are later ones.
     local rows = redis.call('ZRANGE', key, first, first + most, 'WITHSCORES')

@@ -14,12 +14,12 @@ local function is_behind(index, now)
 end
 
 -- A queued execution may have other timers than its deadline: its record tells.
-local function is_expired(prefix, partition, raw, now)
-  local at = redis.call('ZSCORE', index_key(prefix, partition) .. ':timers', raw)
+local function is_expired(prefix, home, raw, now)
+  local at = redis.call('ZSCORE', index_key(prefix, home) .. ':timers', raw)
   if not at or tonumber(at) > now then
     return false
   end
-  local core = execution_key(prefix, partition, uuid_text(raw)) .. ':core'
+  local core = execution_key(prefix, home, uuid_text(raw)) .. ':core'
   local head = redis.call('GETRANGE', core, 0, HEAD_BYTES + LIMITS_BYTES - 1)
   if #head < HEAD_BYTES + LIMITS_BYTES or not has_flag(string.byte(head, FLAGS_AT), LIMITED) then
     return false
@@ -28,13 +28,13 @@ local function is_expired(prefix, partition, raw, now)
   return deadline > 0 and deadline <= now
 end
 
-local function front_of(prefix, partition, queue, most, now, behind, entry)
-  local key = queue_key(index_key(prefix, partition), queue)
+local function front_of(prefix, home, queue, most, now, behind, entry)
+  local key = queue_key(index_key(prefix, home), queue)
   local rows = redis.call('ZRANGE', key, 0, most, 'WITHSCORES')
   entry[4] = #rows / 2 <= most and 1 or 0
   for i = 1, #rows, 2 do
     append(entry, rows[i + 1], rows[i])
-    append(entry, behind and is_expired(prefix, partition, rows[i], now) and 1 or 0)
+    append(entry, behind and is_expired(prefix, home, rows[i], now) and 1 or 0)
   end
   return #rows > 0
 end
@@ -46,7 +46,8 @@ end
 
 -- The queues of one partition that are of these lanes.
 local function peek_partition(prefix, partition, args, lanes, most, reply)
-  local index = index_key(prefix, partition)
+  local home = partition_home(partition)
+  local index = index_key(prefix, home)
   local ready = redis.call('ZRANGE', index .. ':ready', 0, -1, 'WITHSCORES')
   local now, behind
   for r = 1, #ready, 2 do
@@ -54,10 +55,10 @@ local function peek_partition(prefix, partition, args, lanes, most, reply)
       if is_of_lane(ready[r], args[l]) then
         local entry = { partition, ready[r], ready[r + 1], 0 }
         if most >= 0 and not now then
-          now = clock(prefix, partition)
+          now = clock(prefix, home)
           behind = is_behind(index, now)
         end
-        if most < 0 or front_of(prefix, partition, ready[r], most, now, behind, entry) then
+        if most < 0 or front_of(prefix, home, ready[r], most, now, behind, entry) then
           reply[#reply + 1] = entry
         end
       end

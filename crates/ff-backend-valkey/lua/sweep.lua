@@ -12,7 +12,7 @@ local function sweep(keys, args)
   local kept = {}
   for _, entry in ipairs(entries) do
     local raw = string.sub(entry, 7)
-    if redis.call('EXISTS', execution_key(prefix, partition, uuid_text(raw)) .. ':core') == 1 then
+    if redis.call('EXISTS', execution_key(prefix, partition_home(partition), uuid_text(raw)) .. ':core') == 1 then
       append(kept, string.format('%.0f', struct.unpack('>I6', entry)), raw)
     end
   end

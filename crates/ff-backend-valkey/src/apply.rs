@@ -4,35 +4,43 @@
 //! What this process remembers of an execution, and that a new one does not exist yet, is good
 //! enough to try a commit, which checks it: one round trip. It is never good enough to answer
 //! without one: a refusal, or a reply that changes nothing, rests on a read.
+//!
+//! What touches a document goes through its line (`combine.rs`), so that callers of one process do
+//! not fight for it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
-use ff_core::machine::{self, DedupKey, Need, Overlay, Step};
+use ff_core::id::{DocumentId, ExecutionId, Home, Subject};
+use ff_core::machine::{self, DedupKey, DedupScope, Need, Overlay, Step};
 use ff_core::operation::{ClaimNext, Command, DeliverSignal, Reply, Tick};
 use ff_core::time::TimestampMs;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::commit::{Committed, Item};
+use crate::commit::Committed;
+use crate::item::{Bundle, Times, bundle};
+use crate::net::Net;
 use crate::read::{Known, read};
 use crate::store::Shared;
-use crate::{claim, commit, crowd, due, keyring};
+use crate::{claim, combine, commit, crowd, due, keyring};
 
 /// How often a command is decided again because others changed what it rests on.
-const TRIES_MOST: u32 = 200;
+pub(crate) const TRIES_MOST: u32 = 200;
 
 pub(crate) type Answer = Result<Reply, EngineError>;
 
 /// A command under way.
 #[derive(Debug)]
 pub(crate) struct Job {
-    command: Command,
-    partition: u16,
-    known: Known,
+    pub(crate) command: Command,
+    pub(crate) home: Home,
+    pub(crate) known: Known,
     /// The one entry that a tick carries out here.
-    due: Option<ExecutionId>,
+    due: Option<Subject>,
+    /// The document that it is known to touch.
+    document: Option<DocumentId>,
     reread: bool,
     /// It has read the keyring itself.
     asked_keyring: bool,
@@ -43,7 +51,9 @@ pub(crate) struct Job {
 enum Turn {
     Answer(Answer),
     Read(Vec<Need>),
-    Commit(Box<(Step, Item)>),
+    /// It is decided together with others that touch the same document.
+    Join(DocumentId),
+    Commit(Box<(Step, Bundle)>),
 }
 
 /// Carries out commands and answers each, in the same order.
@@ -65,7 +75,7 @@ pub(crate) async fn apply(shared: &Arc<Shared>, commands: Vec<Command>) -> Vec<A
             answers[at] = Some(due::tick(shared, &tick).await.map(Reply::Tick));
             continue;
         }
-        if !wave.takes(&command) {
+        if !wave.takes(shared, &command) {
             wave.run(shared, &mut answers).await;
         }
         wave.push(shared, at, command);
@@ -82,17 +92,23 @@ struct Wave {
     nexts: Vec<(usize, ClaimNext)>,
     executions: HashSet<ExecutionId>,
     dedups: HashSet<DedupKey>,
+    /// Whether it is of commands that name a document: these keep their order by its line, and any
+    /// other command may turn out to touch the same one.
+    of_documents: bool,
 }
 
 impl Wave {
-    fn takes(&self, command: &Command) -> bool {
-        command.execution_id().is_none_or(|id| !self.executions.contains(&id))
+    fn takes(&self, shared: &Shared, command: &Command) -> bool {
+        let of_document = command.document_id(&shared.settings.partitions).is_some();
+        (self.jobs.is_empty() || of_document == self.of_documents)
+            && command.execution_id().is_none_or(|id| !self.executions.contains(&id))
             && dedup_key(command).is_none_or(|key| !self.dedups.contains(&key))
     }
 
     fn push(&mut self, shared: &Shared, at: usize, mut command: Command) {
         self.executions.extend(command.execution_id());
         self.dedups.extend(dedup_key(&command));
+        self.of_documents = command.document_id(&shared.settings.partitions).is_some();
         if let Command::Complete(complete) = &mut command
             && let Some(next) = complete.next.take()
         {
@@ -137,7 +153,7 @@ async fn with_next(shared: &Arc<Shared>, done: Done, next: Option<&ClaimNext>) -
 /// A job that was answered, and the execution before it.
 pub(crate) struct Done {
     pub(crate) reply: Reply,
-    before: Option<Arc<ff_core::state::Execution>>,
+    pub(crate) before: Option<Arc<ff_core::state::Execution>>,
 }
 
 /// Runs jobs that touch different things until each is answered.
@@ -145,23 +161,30 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
     let mut done: Vec<Option<Result<Done, EngineError>>> = jobs.iter().map(|_| None).collect();
     let mut open: Vec<(usize, Job)> = jobs.into_iter().enumerate().collect();
     while !open.is_empty() {
-        let mut reads = Vec::new();
-        let mut commits = Vec::new();
+        let (mut reads, mut commits, mut joined) = (Vec::new(), Vec::new(), Vec::new());
         for (at, job) in open {
             match job.turn(shared) {
                 Turn::Answer(Ok(reply)) => done[at] = Some(Ok(Done { reply, before: None })),
                 Turn::Answer(Err(error)) => done[at] = Some(Err(error)),
                 Turn::Read(needs) => reads.push((at, job, needs)),
+                Turn::Join(id) => joined.push((at, combine::join(shared, id, job))),
                 Turn::Commit(step) => commits.push((at, job, *step)),
             }
         }
         open = Vec::new();
-        let (read, committed) = tokio::join!(read_all(shared, reads), commit_all(shared, commits),);
+        let (read, committed, joined) = tokio::join!(
+            read_all(shared, reads),
+            commit_all(shared, commits),
+            crate::store::join_all(joined.into_iter().map(answer_of)),
+        );
         for (at, result) in read {
             match result {
                 Ok(job) => open.push((at, job)),
                 Err(error) => done[at] = Some(Err(error)),
             }
+        }
+        for (at, answer) in joined {
+            done[at] = Some(answer);
         }
         for (at, outcome) in committed {
             match outcome {
@@ -174,6 +197,14 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
     done.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect()
 }
 
+/// What a line answered; it always does, unless the whole process is about to end.
+async fn answer_of(
+    (at, answered): (usize, oneshot::Receiver<Result<Done, EngineError>>),
+) -> (usize, Result<Done, EngineError>) {
+    let gone = |_| EngineError::unavailable("the store was closed before it carried this out");
+    (at, answered.await.map_err(gone).flatten())
+}
+
 async fn read_all(
     shared: &Arc<Shared>,
     reads: Vec<(usize, Job, Vec<Need>)>,
@@ -184,7 +215,7 @@ async fn read_all(
     for (at, job, needs) in reads {
         let shared = Arc::clone(shared);
         let reading = async move {
-            let known = read(&shared, job.partition, &job.known, &needs).await;
+            let known = read(&shared, &job.home, &job.known, &needs).await;
             let asked_keyring = job.asked_keyring || needs.contains(&Need::Keyring);
             let job = known.map(|known| Job { known, reread: false, asked_keyring, ..job });
             (at, job)
@@ -210,7 +241,7 @@ enum Outcome {
 
 async fn commit_all(
     shared: &Arc<Shared>,
-    commits: Vec<(usize, Job, (Step, Item))>,
+    commits: Vec<(usize, Job, (Step, Bundle))>,
 ) -> Vec<(usize, Outcome)> {
     if commits.is_empty() {
         return Vec::new();
@@ -218,18 +249,18 @@ async fn commit_all(
     let mut outcomes: Vec<Option<Result<Committed, EngineError>>> =
         commits.iter().map(|_| None).collect();
     for freeing in [true, false] {
-        let items = commits.iter().enumerate();
-        let items = items.filter(|(_, (_, job, _))| job.is_freeing() == freeing);
-        let items = items.map(|(n, (_, _, (_, item)))| (n, Arc::clone(&item.wire)));
-        let calls = commit::calls(shared.client.is_cluster(), items.collect());
+        let groups = commits.iter().enumerate();
+        let groups = groups.filter(|(_, (_, job, _))| job.is_freeing() == freeing);
+        let groups = groups.map(|(n, (_, _, (_, bundle)))| (n, Arc::clone(&bundle.group)));
+        let calls = commit::calls(shared.client.is_cluster(), groups.collect());
         let sending = calls.into_iter().map(|call| async move {
-            let (places, items): (Vec<_>, Vec<_>) = call.into_iter().unzip();
-            (places, crowd::send(shared, items, freeing).await)
+            let (places, groups): (Vec<_>, Vec<_>) = call.into_iter().unzip();
+            (places, crowd::send(shared, groups, freeing).await)
         });
         for (places, result) in crate::store::join_all(sending).await {
             for (k, n) in places.into_iter().enumerate() {
                 outcomes[n] = Some(match &result {
-                    Ok(committed) => Ok(committed[k]),
+                    Ok(committed) => Ok(committed[k].clone()),
                     Err(error) => Err(error.clone()),
                 });
             }
@@ -241,7 +272,12 @@ async fn commit_all(
 
 impl Job {
     pub(crate) fn new(shared: &Shared, command: Command) -> Self {
-        let partition = command.execution_id().map_or(0, |id| id.partition());
+        let document = command.document_id(&shared.settings.partitions);
+        let home = match (command.execution_id(), &document) {
+            (Some(id), _) => Home::partition(id.partition()),
+            (None, Some(id)) => id.home.clone(),
+            (None, None) => Home::partition(0),
+        };
         let mut known = Known::default();
         if let Some(id) = command.execution_id() {
             if let Command::Submit(_) = command {
@@ -251,19 +287,27 @@ impl Job {
                 known.entries.insert(id, Some(entry));
             }
         }
-        Self { command, partition, known, due: None, reread: false, asked_keyring: false, tries: 0 }
+        let (due, reread, asked_keyring) = (None, false, false);
+        Self { command, home, known, due, document, reread, asked_keyring, tries: 0 }
     }
 
-    /// The part of a tick that carries out what is due of one execution, if the record says so.
-    pub(crate) fn due(id: ExecutionId) -> Self {
+    /// The part of a tick that carries out what is due of one execution or document, if the record
+    /// says so.
+    pub(crate) fn due(subject: &Subject) -> Self {
         let mut known = Known::default();
-        known.entries.insert(id, None);
-        let command = Command::Tick(Tick { partition: None, most: 1 });
+        let mut document = None;
+        match subject {
+            Subject::Execution(id) => {
+                known.entries.insert(*id, None);
+            }
+            Subject::Document(id) => document = Some(id.clone()),
+        }
         Self {
-            command,
-            partition: id.partition(),
+            command: Command::Tick(Tick { partition: None, most: 1 }),
+            home: subject.home(),
             known,
-            due: Some(id),
+            due: Some(subject.clone()),
+            document,
             reread: true,
             asked_keyring: false,
             tries: 0,
@@ -276,10 +320,13 @@ impl Job {
 
     fn decide(&self, shared: &Shared) -> Result<Turn, EngineError> {
         let known = &self.known;
+        if let Some(id) = &self.document {
+            return Ok(Turn::Join(id.clone()));
+        }
         if self.reread {
             return Ok(Turn::Read(Vec::new()));
         }
-        let Some(now) = known.read_at.or_else(|| shared.clock.estimate(self.partition)) else {
+        let Some(now) = known.read_at.or_else(|| shared.clock.estimate(&self.home)) else {
             return Ok(Turn::Read(Vec::new()));
         };
         let mut overlay = Overlay::new(Arc::clone(&shared.settings));
@@ -287,28 +334,40 @@ impl Job {
         if let Some(keyring) = shared.keyring.fresh().filter(|_| self.has_kid(shared)) {
             overlay.supply_keyring(keyring);
         }
-        if let (Some(id), Command::Tick(tick)) = (self.due, &self.command) {
-            overlay.supply_due(tick.partition, vec![id], true);
-        }
-        let step = match machine::apply(&overlay, &self.command, now) {
+        let step = match self.step(&mut overlay, now) {
             Ok(step) => step,
-            Err(needs) => return Ok(Turn::Read(needs.0)),
+            Err(needs) => {
+                let document = needs.iter().find_map(|need| match need {
+                    Need::Document(id) => Some(id.clone()),
+                    _ => None,
+                });
+                return Ok(document.map_or(Turn::Read(needs), Turn::Join));
+            }
         };
+        if let Some(changed) = step.changes.documents.first() {
+            return Ok(Turn::Join(changed.id.clone()));
+        }
         if step.changes.executions.is_empty() {
             return Ok(match known.read_at {
                 Some(_) => Turn::Answer(step.reply.map_err(EngineError::from)),
                 None => Turn::Read(Vec::new()),
             });
         }
-        let mut items = commit::items(shared, &step.changes, known, now, self.until(now))?;
-        match (items.pop(), items.is_empty()) {
-            (Some(item), true) => Ok(Turn::Commit(Box::new((step, item)))),
-            _ => Err(EngineError::bug("a command changed more than one execution")),
+        let times = Times { now, until: self.until(known, now) };
+        let bundle = bundle(shared, &self.home, &Net::of(&step.changes), known, times)?;
+        Ok(Turn::Commit(Box::new((step, bundle))))
+    }
+
+    /// Lets the machine decide.
+    pub(crate) fn step(&self, overlay: &mut Overlay, now: TimestampMs) -> Result<Step, Vec<Need>> {
+        if let (Some(due), Command::Tick(tick)) = (&self.due, &self.command) {
+            overlay.supply_due(tick.partition, vec![due.clone()], true);
         }
+        machine::apply(overlay, &self.command, now).map_err(|needs| needs.0)
     }
 
     /// Whether the keyring of this process is good enough for the command: another may have rotated.
-    fn has_kid(&self, shared: &Shared) -> bool {
+    pub(crate) fn has_kid(&self, shared: &Shared) -> bool {
         match &self.command {
             Command::DeliverSignal(DeliverSignal { token: Some(token), .. }) => {
                 self.asked_keyring || shared.keyring.knows(token.kid())
@@ -318,8 +377,8 @@ impl Job {
     }
 
     /// The end of the lease or grant that a command rests on: the store looks at its clock too.
-    fn until(&self, now: TimestampMs) -> Option<TimestampMs> {
-        let phase = &self.known.entry(self.command.execution_id()?)?.execution.phase;
+    pub(crate) fn until(&self, known: &Known, now: TimestampMs) -> Option<TimestampMs> {
+        let phase = &known.entry(self.command.execution_id()?)?.execution.phase;
         if self.is_by_holder() {
             let lease = phase.lease()?;
             (!lease.is_over(now)).then_some(lease.expires_at)
@@ -340,6 +399,7 @@ impl Job {
             | Command::Fail(_)
             | Command::CreatePendingWaitpoint(_)
             | Command::Suspend(_)
+            | Command::WaitChildren(_)
             | Command::Delay(_) => true,
             Command::Cancel(cancel) => cancel.fence.is_some(),
             _ => false,
@@ -356,7 +416,7 @@ impl Job {
     }
 
     /// Whether it ends work or removes it, and must therefore go on when memory is short.
-    fn is_freeing(&self) -> bool {
+    pub(crate) fn is_freeing(&self) -> bool {
         !matches!(
             self.command,
             Command::Submit(_)
@@ -368,51 +428,84 @@ impl Job {
                 | Command::IssueClaimGrant(_)
                 | Command::IssueReclaimGrant(_)
                 | Command::IssueGrantAndClaim(_)
+                | Command::SubmitFlow(_)
+                | Command::CreateFlow(_)
+                | Command::AddToFlow(_)
+                | Command::StageEdge(_)
+                | Command::ApplyEdge(_)
+                | Command::SetFlowTags(_)
+                | Command::ReplayFlow(_)
         ) && !self.uses_grant()
     }
 
     fn settle(
         self,
         shared: &Arc<Shared>,
-        (mut step, item): (Step, Item),
+        (step, bundle): (Step, Bundle),
         outcome: Option<Result<Committed, EngineError>>,
     ) -> Outcome {
         match outcome {
-            Some(Ok(Committed::Done(number))) => {
-                let events = step.changes.executions.iter().map(|changed| changed.events.len());
-                let mut next = number + 1 - events.sum::<usize>() as u64;
-                step.number(|_| {
-                    next += 1;
-                    next - 1
-                });
-                let before = self.known.entry(item.id).map(|entry| Arc::clone(&entry.execution));
-                shared.committed(item, number);
+            Some(Ok(Committed::Done(numbers))) => {
+                let mut steps = [step];
+                number(&mut steps, &bundle, &numbers);
+                let [step] = steps;
+                let before = self.command.execution_id().and_then(|id| self.known.entry(id));
+                let before = before.map(|entry| Arc::clone(&entry.execution));
+                shared.committed(bundle, &numbers);
                 let reply = step.reply.map_err(EngineError::from);
                 Outcome::Done(reply.map(|reply| Done { reply, before }))
             }
             Some(Ok(Committed::Changed)) => {
-                shared.entries.forget(item.id);
+                shared.forget(&bundle);
                 self.again(true)
             }
             Some(Ok(Committed::TimeOff)) => self.again(false),
             Some(Err(error)) => {
-                shared.entries.forget(item.id);
+                shared.forget(&bundle);
                 Outcome::Done(Err(error))
             }
-            None => Outcome::Done(Err(EngineError::bug("an item was not answered"))),
+            None => Outcome::Done(Err(EngineError::bug("a group was not answered"))),
         }
+    }
+
+    pub(crate) fn tried_enough(&self) -> EngineError {
+        let detail = format!("{}: others keep changing it; try again", self.command.name());
+        EngineError::unavailable(detail)
     }
 
     /// To be decided again; `reread`: what it rests on is no longer so.
     fn again(mut self, reread: bool) -> Outcome {
         self.tries += 1;
         if self.tries > TRIES_MOST {
-            let detail = format!("{}: others keep changing it; try again", self.command.name());
-            return Outcome::Done(Err(EngineError::unavailable(detail)));
+            return Outcome::Done(Err(self.tried_enough()));
         }
         self.known.read_at = None;
         self.reread = reread;
         Outcome::Again(Box::new(self))
+    }
+}
+
+/// Gives the events of steps the numbers that the store gave them: each item has those of one
+/// execution or document, in the order of the steps.
+pub(crate) fn number(steps: &mut [Step], bundle: &Bundle, numbers: &[u64]) {
+    let mut next: HashMap<&Subject, u64> = HashMap::with_capacity(numbers.len());
+    for (item, last) in bundle.items.iter().zip(numbers) {
+        next.insert(&item.subject, (last + 1).saturating_sub(item.events as u64));
+    }
+    for step in steps {
+        let executions = step.changes.executions.iter();
+        let executions =
+            executions.map(|changed| (Subject::from(changed.id), changed.events.len()));
+        let documents = step.changes.documents.iter();
+        let documents = documents.map(|changed| ((&changed.id).into(), changed.events.len()));
+        let mut given = Vec::new();
+        for (subject, events) in executions.chain(documents) {
+            let Some(next) = next.get_mut(&subject) else { continue };
+            given.extend(*next..*next + events as u64);
+            *next += events as u64;
+        }
+        let mut given = given.into_iter();
+        step.number(|_| given.next().unwrap_or_default());
     }
 }
 
@@ -421,7 +514,10 @@ fn dedup_key(command: &Command) -> Option<DedupKey> {
     let key = submit.idempotency_key.clone()?;
     Some(DedupKey {
         partition: submit.execution_id.partition(),
-        namespace: submit.namespace.clone(),
+        scope: match &submit.within {
+            Some(within) => DedupScope::Flow(within.flow_id),
+            None => DedupScope::Namespace(submit.namespace.clone()),
+        },
         key,
     })
 }

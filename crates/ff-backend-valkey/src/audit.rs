@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
-use ff_core::read::Audited;
-use ff_core::state::FrameMode;
+use ff_core::id::{DocumentId, DocumentKind, ExecutionId, Home, Subject};
+use ff_core::read::{Audited, LogCheck};
+use ff_core::state::{Flow, FrameMode, MemberCounts, Recounted};
 use redis::Value;
 use uuid::Uuid;
 
-use crate::commit::{ITEMS_MOST, OLD};
+use crate::commit::ITEMS_MOST;
 use crate::follow::check_logs;
+use crate::item::OLD;
 use crate::keys::queue_name;
 use crate::listing::{LISTS, name_of, parse_member, parse_name};
 use crate::measure::scan;
@@ -25,87 +26,206 @@ use crate::{frames, read, reply};
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) audited: Audited,
-    /// Executions that are listed wrongly, or of which something is left, and where they are listed.
-    pub(crate) mislisted: BTreeMap<ExecutionId, Places>,
+    /// What is listed or counted wrongly, or of which something is left, and where it is listed.
+    pub(crate) mislisted: BTreeMap<Subject, Places>,
 }
 
-/// What names an execution.
+/// What names an execution or document.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
     pub(crate) queues: Vec<String>,
     /// Lists, and the name of the entry.
     pub(crate) lists: Vec<(String, Uuid)>,
+    /// What the executions say that belong to a document.
+    pub(crate) counts: MemberCounts,
+}
+
+/// An audit under way.
+struct Audit<'a> {
+    shared: &'a Arc<Shared>,
+    findings: Findings,
+    indexes: Indexes,
+    log: LogCheck,
+    /// Flows that let no member be claimed.
+    stopped: BTreeSet<DocumentId>,
+    /// How many executions of which state belong to a document.
+    members: HashMap<DocumentId, MemberCounts>,
 }
 
 pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Findings, EngineError> {
     let mut findings = Findings::default();
-    let Findings { audited, mislisted } = &mut findings;
-    let executions = executions(shared).await?;
     let mut indexes = Indexes::default();
+    let executions = executions(shared).await?;
+    let documents = documents(shared).await?;
     for partition in 0..shared.settings.partitions.flow {
         indexes.read_timers(shared, partition).await?;
         indexes.read_created(shared, partition).await?;
     }
-    indexes.read_queues(shared, audited).await?;
-    indexes.read_lists(shared, audited).await?;
-    let log = check_logs(shared, audited).await?;
-    let unready = indexes.unready.iter().map(|id| (*id, indexes.places_of(*id)));
-    let unready: Vec<_> = unready.collect();
-    let mut by_partition: BTreeMap<u16, Vec<ExecutionId>> = BTreeMap::new();
-    for (id, parts) in &executions {
-        if parts.contains("core") {
-            by_partition.entry(id.partition()).or_default().push(*id);
-        } else {
-            audited.report("I33", Some(*id), format!("left behind: {parts:?}"));
-            mislisted.insert(*id, indexes.places_of(*id));
-        }
+    indexes.read_queues(shared, &mut findings.audited).await?;
+    indexes.read_lists(shared, &mut findings.audited).await?;
+    let log = check_logs(shared, &mut findings.audited).await?;
+    let (stopped, members) = (BTreeSet::new(), HashMap::new());
+    let mut audit = Audit { shared, findings, indexes, log, stopped, members };
+    let unready = audit.indexes.unready.iter().map(|id| Subject::from(*id));
+    let unready: Vec<_> = unready.map(|id| (id.clone(), audit.indexes.places_of(&id))).collect();
+    let found = audit.read_documents(&documents).await?;
+    audit.executions(executions).await?;
+    audit.documents(found);
+    audit.findings.mislisted.extend(unready);
+    audit.orphans();
+    Ok(audit.findings)
+}
+
+impl Audit<'_> {
+    fn mislist(&mut self, subject: &Subject, places: Places) {
+        self.findings.mislisted.insert(subject.clone(), places);
     }
-    for (partition, ids) in by_partition {
-        for part in ids.chunks(ITEMS_MOST) {
-            let entries = read::executions(shared, partition, part).await?.1;
-            for entry in entries.into_iter().flatten() {
-                audited.checked += 1;
-                let id = entry.execution.id;
-                let places = indexes.places_of(id);
-                log.check(audited, &entry.execution);
-                let before = audited.violations.len();
-                check(shared, audited, &entry, &executions[&id], &mut indexes).await?;
-                if audited.violations.len() > before {
-                    mislisted.insert(id, places);
+
+    /// Something is left of what has no record.
+    fn left_behind(&mut self, subject: &Subject, parts: &BTreeSet<String>) {
+        let detail = format!("left behind: {parts:?}");
+        self.findings.audited.report("I33", Some(subject), detail);
+        let places = self.indexes.places_of(subject);
+        self.mislist(subject, places);
+    }
+
+    async fn executions(
+        &mut self,
+        executions: BTreeMap<ExecutionId, BTreeSet<String>>,
+    ) -> Result<(), EngineError> {
+        let mut by_partition: BTreeMap<u16, Vec<ExecutionId>> = BTreeMap::new();
+        for (id, parts) in &executions {
+            if parts.contains("core") {
+                by_partition.entry(id.partition()).or_default().push(*id);
+            } else {
+                self.left_behind(&(*id).into(), parts);
+            }
+        }
+        for (partition, ids) in by_partition {
+            for part in ids.chunks(ITEMS_MOST) {
+                let entries = read::executions(self.shared, partition, part).await?.1;
+                for entry in entries.into_iter().flatten() {
+                    self.execution(&entry, &executions[&entry.execution.id]).await?;
                 }
             }
         }
+        Ok(())
     }
-    mislisted.extend(unready);
-    let timed = indexes.leases.keys().chain(indexes.timers.keys());
-    let listed = indexes.queues.keys().chain(timed).chain(indexes.lists.keys());
-    for id in listed.collect::<BTreeSet<_>>() {
-        audited.report("I10", Some(*id), "an index names what does not exist");
-        mislisted.insert(*id, indexes.places_of(*id));
+
+    async fn execution(
+        &mut self,
+        entry: &Entry,
+        parts: &BTreeSet<String>,
+    ) -> Result<(), EngineError> {
+        let execution = &entry.execution;
+        let subject = execution.id.into();
+        let places = self.indexes.places_of(&subject);
+        let mut is_stopped = false;
+        if let Some(counted) = Recounted::between(None, Some(execution)) {
+            is_stopped = self.stopped.contains(&counted.flow);
+            let counts = self.members.entry(counted.flow.clone()).or_default();
+            counted.deltas().into_iter().for_each(|(field, delta)| counts.add(field, delta));
+        }
+        let audited = &mut self.findings.audited;
+        audited.checked += 1;
+        self.log.check(audited, execution);
+        let before = audited.violations.len();
+        check(self.shared, audited, (entry, is_stopped), parts, &mut self.indexes).await?;
+        if audited.violations.len() > before {
+            self.mislist(&subject, places);
+        }
+        Ok(())
     }
-    Ok(findings)
+
+    /// The documents whose records are there; notes what is left of others.
+    async fn read_documents(
+        &mut self,
+        documents: &BTreeMap<DocumentId, BTreeSet<String>>,
+    ) -> Result<Vec<read::Counted>, EngineError> {
+        let mut by_home: BTreeMap<&Home, Vec<DocumentId>> = BTreeMap::new();
+        for (id, parts) in documents {
+            if parts.contains("core") {
+                by_home.entry(&id.home).or_default().push(id.clone());
+            } else {
+                self.left_behind(&id.into(), parts);
+            }
+        }
+        let mut found = Vec::new();
+        for (home, ids) in by_home {
+            for part in ids.chunks(ITEMS_MOST) {
+                found.extend(
+                    read::documents(self.shared, home, part).await?.1.into_iter().flatten(),
+                );
+            }
+        }
+        for (document, _) in &found {
+            if document.flow().is_some_and(Flow::stops_claims) {
+                self.stopped.insert(document.id.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    fn documents(&mut self, found: Vec<read::Counted>) {
+        for (document, kept) in found {
+            let subject = Subject::from(&document.id);
+            let mut places = self.indexes.places_of(&subject);
+            places.counts = self.members.remove(&document.id).unwrap_or_default();
+            let timers: Vec<i64> = self.indexes.timers.remove(&subject).into_iter().collect();
+            let listings = self.indexes.lists.remove(&subject).unwrap_or_default();
+            let audited = &mut self.findings.audited;
+            audited.checked += 1;
+            let before = audited.violations.len();
+            audited.check_document(&document, (&timers, &listings), (&kept, &places.counts));
+            let is_sound = audited.violations.len() == before;
+            self.log.check_document(audited, &document);
+            if !is_sound {
+                self.mislist(&subject, places);
+            }
+        }
+    }
+
+    /// What names something that is not there.
+    fn orphans(&mut self) {
+        let queues = self.indexes.queues.keys().map(|id| Subject::from(*id));
+        let leases = self.indexes.leases.keys().map(|id| Subject::from(*id));
+        let timers = self.indexes.timers.keys().cloned();
+        let listed = queues.chain(leases).chain(timers).chain(self.indexes.lists.keys().cloned());
+        for subject in listed.collect::<BTreeSet<_>>() {
+            let detail = "an index names what does not exist";
+            self.findings.audited.report("I10", Some(&subject), detail);
+            let places = self.indexes.places_of(&subject);
+            self.mislist(&subject, places);
+        }
+        for id in self.members.keys() {
+            let detail = "executions belong to a document that is not there";
+            self.findings.audited.report("I10", Some(id), detail);
+        }
+    }
 }
 
-/// What indexes say of each execution; an entry is removed when its record has been looked at.
+/// What indexes say of each execution and document; an entry is removed when its record has been
+/// looked at.
 #[derive(Default)]
 struct Indexes {
     queues: HashMap<ExecutionId, Vec<(String, i64)>>,
     leases: HashMap<ExecutionId, i64>,
-    timers: HashMap<ExecutionId, i64>,
+    timers: HashMap<Subject, i64>,
     created: HashMap<ExecutionId, Vec<i64>>,
     /// The best entry of each queue that is not known to have one.
     unready: Vec<ExecutionId>,
     /// Code of the list, namespace, instant and name.
-    lists: HashMap<ExecutionId, Vec<(u8, String, i64, Uuid)>>,
+    lists: HashMap<Subject, Vec<(u8, String, i64, Uuid)>>,
 }
 
 impl Indexes {
-    fn places_of(&self, id: ExecutionId) -> Places {
-        let queues = self.queues.get(&id).into_iter().flatten();
-        let lists = self.lists.get(&id).into_iter().flatten();
+    fn places_of(&self, subject: &Subject) -> Places {
+        let queues = subject.execution_id().and_then(|id| self.queues.get(&id));
+        let lists = self.lists.get(subject).into_iter().flatten();
         Places {
-            queues: queues.map(|(name, _)| name.clone()).collect(),
+            queues: queues.into_iter().flatten().map(|(name, _)| name.clone()).collect(),
             lists: lists.map(|(code, ns, _, name)| (name_of(*code, ns), *name)).collect(),
+            counts: MemberCounts::default(),
         }
     }
 
@@ -113,8 +233,10 @@ impl Indexes {
         for (id, at) in members(shared, partition, "leases").await? {
             self.leases.insert(id, at);
         }
-        for (id, at) in members(shared, partition, "timers").await? {
-            self.timers.insert(id, at);
+        let home = Home::partition(partition);
+        for (member, at) in raw_members(shared, partition, "timers").await? {
+            let subject = reply::subject(&home, Value::BulkString(member.to_vec()))?;
+            self.timers.insert(subject, at);
         }
         Ok(())
     }
@@ -149,12 +271,14 @@ impl Indexes {
             let Some((partition, name)) = parse_key(&key, &family) else { continue };
             let Some((code, namespace)) = parse_name(name) else { continue };
             for (member, at) in raw_members(shared, partition, name).await? {
-                match parse_member(partition, &member) {
-                    Some((name, id)) => {
+                match parse_member(&Home::partition(partition), &member) {
+                    Some((name, subject)) => {
                         let entry = (code, namespace.to_owned(), at, name);
-                        self.lists.entry(id).or_default().push(entry);
+                        self.lists.entry(subject).or_default().push(entry);
                     }
-                    None => audited.report("I10", None, format!("{key} holds {member:?}")),
+                    None => {
+                        audited.report("I10", None::<String>, format!("{key} holds {member:?}"));
+                    }
                 }
             }
         }
@@ -186,7 +310,7 @@ impl Indexes {
             let best = entries.iter().map(|(_, score)| *score).min();
             if best.is_some_and(|best| head.is_none_or(|head| head > best)) {
                 let detail = format!("{name} of {partition}: ready says {head:?}, it has {best:?}");
-                audited.report("I10", None, detail);
+                audited.report("I10", None::<String>, detail);
                 self.unready
                     .extend(entries.iter().min_by_key(|entry| entry.1).map(|entry| entry.0));
             }
@@ -198,10 +322,12 @@ impl Indexes {
     }
 }
 
+/// `is_stopped`: it is a member of a flow that lets none be claimed; a claim that met it may have
+/// taken it out of its queue.
 async fn check(
     shared: &Shared,
     audited: &mut Audited,
-    entry: &Entry,
+    (entry, is_stopped): (&Entry, bool),
     parts: &BTreeSet<String>,
     indexes: &mut Indexes,
 ) -> Result<(), EngineError> {
@@ -209,11 +335,13 @@ async fn check(
     let id = execution.id;
     let place = execution.queue_place().map(|place| (queue_name(&place), place.score));
     let found = indexes.queues.remove(&id).unwrap_or_default();
-    if found != place.iter().cloned().collect::<Vec<_>>() {
+    let is_missing = found.is_empty() && place.is_some();
+    if found != place.iter().cloned().collect::<Vec<_>>() && !(is_missing && is_stopped) {
         audited.report("I9", Some(id), format!("in queues {found:?}, its state says {place:?}"));
     }
     let due = (execution.lease_due().map(|d| d.at.0), execution.other_due().map(|d| d.at.0));
-    let timers = (indexes.leases.remove(&id), indexes.timers.remove(&id));
+    let subject = Subject::from(id);
+    let timers = (indexes.leases.remove(&id), indexes.timers.remove(&subject));
     if timers != due {
         audited.report("I9", Some(id), format!("lease and timer {timers:?}, due is {due:?}"));
     }
@@ -221,7 +349,7 @@ async fn check(
     if !created.is_some_and(|times| times.contains(&execution.about.created_at.0)) {
         audited.report("I9", Some(id), "not in the list of submits");
     }
-    audited.check_listings(execution, indexes.lists.remove(&id).unwrap_or_default());
+    audited.check_listings(execution, indexes.lists.remove(&subject).unwrap_or_default());
     audited.check_waits(execution);
     if parts.contains("payload") != entry.payload.is_none() {
         audited.report("I33", Some(id), "its payload stands in the wrong place");
@@ -247,7 +375,7 @@ async fn check_streams(
 ) -> Result<(), EngineError> {
     let execution = &entry.execution;
     let id = execution.id;
-    let now = read::read_keys(shared, id.partition(), &[]).await?.0;
+    let now = read::read_keys(shared, id.partition(), Vec::new()).await?.0;
     let mut attempts: Vec<_> = entry.unlisted.iter().chain(&execution.attempt).cloned().collect();
     if parts.contains("attempts") {
         let mut all = redis::cmd("LRANGE");
@@ -300,18 +428,41 @@ async fn raw_members(
 async fn executions(
     shared: &Arc<Shared>,
 ) -> Result<BTreeMap<ExecutionId, BTreeSet<String>>, EngineError> {
-    let mut found: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     let family = format!("{}:exec:", shared.keys.prefix);
-    for key in scan(shared, &format!("{family}{{fp:*")).await? {
-        let parsed = parse_key(&key, &family).and_then(|(partition, rest)| {
-            let (uuid, part) = rest.split_once(':')?;
-            Some((ExecutionId::new(partition, Uuid::try_parse(uuid).ok()?), part))
-        });
-        if let Some((id, part)) = parsed {
-            found.entry(id).or_default().insert(part.to_owned());
-        }
+    let keys = scan(shared, &format!("{family}{{fp:*")).await?;
+    Ok(by_owner(&keys, |key| {
+        let (partition, rest) = parse_key(key, &family)?;
+        let (uuid, part) = rest.split_once(':')?;
+        Some((ExecutionId::new(partition, Uuid::try_parse(uuid).ok()?), part))
+    }))
+}
+
+/// Every document of which any key exists, with the names of its keys.
+async fn documents(
+    shared: &Arc<Shared>,
+) -> Result<BTreeMap<DocumentId, BTreeSet<String>>, EngineError> {
+    let mut found = BTreeMap::new();
+    let prefix = format!("{}:", shared.keys.prefix);
+    for kind in DocumentKind::ALL {
+        let keys = scan(shared, &format!("{prefix}{}:{{*", kind.as_str())).await?;
+        found.extend(by_owner(&keys, |key| {
+            let (name, part) = key.strip_prefix(&prefix)?.rsplit_once(':')?;
+            Some((name.parse().ok()?, part))
+        }));
     }
     Ok(found)
+}
+
+/// The parts that there are of each owner of keys.
+fn by_owner<O: Ord>(
+    keys: &BTreeSet<String>,
+    parse: impl Fn(&str) -> Option<(O, &str)>,
+) -> BTreeMap<O, BTreeSet<String>> {
+    let mut found: BTreeMap<O, BTreeSet<String>> = BTreeMap::new();
+    for (owner, part) in keys.iter().filter_map(|key| parse(key)) {
+        found.entry(owner).or_default().insert(part.to_owned());
+    }
+    found
 }
 
 /// Partition and rest of a key of a family.

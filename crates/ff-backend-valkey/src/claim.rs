@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ff_core::error::EngineError;
-use ff_core::id::{ExecutionId, LeaseId};
+use ff_core::id::{ExecutionId, Home, LeaseId};
 use ff_core::limits;
-use ff_core::machine::extras;
-use ff_core::operation::{Claim, Task};
+use ff_core::machine::{Needs, extras};
+use ff_core::operation::{Claim, Extras, Task};
 use ff_core::rota::Rota;
 use redis::Value;
 use uuid::Uuid;
@@ -59,13 +59,14 @@ async fn run(
 ) -> Result<Vec<Task>, EngineError> {
     let lanes = lanes_of(claim);
     let parallel = claim.max <= PARALLEL_TASKS && !shared.views.are_large(&lanes);
-    let (bytes, full, tasks) = (0, false, Vec::new());
-    let mut round = Round { shared, claim, parallel, places: 0, bytes, full, tasks };
+    let (bytes, full, passed, tasks) = (0, false, false, Vec::new());
+    let mut round = Round { shared, claim, parallel, places: 0, bytes, full, passed, tasks };
     let strict = shared.options.fifo_slack_ms == 0;
     let mut rota = Rota::new(&claim.lanes, claim.order);
     let max = claim.max as usize;
     let (begun, mut looked) = (Instant::now(), !may_look);
-    for _ in 0..ROUNDS_MOST {
+    let mut rounds = 0;
+    while rounds < ROUNDS_MOST {
         let wanted = max - round.tasks.len();
         if strict {
             // The exact order needs as many entries of each queue as are wanted.
@@ -90,8 +91,14 @@ async fn run(
                 break;
             }
         }
+        // What was passed over is out of its queue: such rounds come to an end by themselves.
+        let passed = std::mem::take(&mut round.passed);
+        if passed {
+            round.take_places_back();
+        }
+        rounds += usize::from(!passed);
         // What did not fit its share is asked for again, also where others cannot have come between.
-        if !strict || round.parallel != parallel {
+        if !strict || passed || round.parallel != parallel {
             rota.reopen();
         }
     }
@@ -113,14 +120,21 @@ struct Round<'a> {
     bytes: usize,
     /// The reply holds no more.
     full: bool,
+    /// The last calls met members of flows that let none be claimed.
+    passed: bool,
     tasks: Vec<(u32, Task)>,
 }
+
+/// Place in the claim, record and payload of what was taken.
+type Leased = (u32, Entry, bytes::Bytes);
 
 /// What one call brought.
 #[derive(Default)]
 struct Taken {
-    tasks: Vec<(u32, Entry, bytes::Bytes)>,
+    tasks: Vec<Leased>,
     expired: Vec<ExecutionId>,
+    /// It met members of flows that let none be claimed.
+    passed: bool,
     /// It stopped before an entry that it might have taken.
     stopped: bool,
 }
@@ -170,20 +184,52 @@ impl Round<'_> {
         .await
     }
 
+    /// Places that nothing took are given out again, where no later one was taken.
+    fn take_places_back(&mut self) {
+        let taken = self.tasks.len();
+        if self.tasks.iter().all(|(place, _)| (*place as usize) < taken) {
+            self.places = u32::try_from(taken).unwrap_or(u32::MAX);
+        }
+    }
+
     async fn absorb(&mut self, taken: Taken) -> Result<Vec<ExecutionId>, EngineError> {
-        for (place, entry, payload) in taken.tasks {
-            let execution = &entry.execution;
-            // Only the first task of a claim may carry more than this: bodies that do not fit are
-            // left for its worker to read.
-            let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes + payload.len());
-            let extras = query::with_rows(self.shared, |overlay| extras(overlay, execution, left));
-            let extras = extras.await?;
+        let extras = self.extras(&taken.tasks).await?;
+        for ((place, entry, payload), extras) in taken.tasks.into_iter().zip(extras) {
             self.bytes += payload.len() + extras.bytes();
-            let task = Task::of(execution, payload, extras, &self.shared.settings);
+            let task = Task::of(&entry.execution, payload, extras, &self.shared.settings);
             self.tasks.extend(task.map(|task| (place, task)));
             self.shared.entries.keep(&Arc::new(entry));
         }
+        self.passed |= taken.passed;
         Ok(taken.expired)
+    }
+
+    /// What goes along with each of these tasks, read for all of them at once.
+    async fn extras(&self, tasks: &[Leased]) -> Result<Vec<Extras>, EngineError> {
+        query::with_more(self.shared, |overlay| {
+            let (mut all, mut needs) = (Vec::with_capacity(tasks.len()), Needs::default());
+            let mut bytes = self.bytes;
+            for (_, entry, payload) in tasks {
+                bytes += payload.len();
+                // Only the first task of a claim may carry more than this: bodies that do not fit
+                // are left for its worker to read.
+                let left = limits::CLAIM_REPLY_BYTES.saturating_sub(bytes);
+                match extras(overlay, &entry.execution, left) {
+                    Ok(Ok(extras)) => {
+                        bytes += extras.bytes();
+                        all.push(extras);
+                    }
+                    Ok(Err(refusal)) => return Ok(Err(refusal)),
+                    Err(lacking) => {
+                        let expected = entry.execution.extras_bytes();
+                        bytes += usize::try_from(expected).unwrap_or(usize::MAX).min(left);
+                        needs.merge(lacking);
+                    }
+                }
+            }
+            if needs.is_empty() { Ok(Ok(all)) } else { Err(needs) }
+        })
+        .await
     }
 }
 
@@ -230,12 +276,13 @@ async fn send(
             .iter()
             .flat_map(|place| *LeaseId::from_seed(claim.seed, *place).uuid().as_bytes())
             .collect();
-        call.arg(taking.partition).arg(&*taking.queue).arg(score);
+        let home = Home::partition(taking.partition).to_string();
+        call.arg(home).arg(&*taking.queue).arg(score);
         call.arg(&id.as_bytes()[..]).arg(lease_ids);
     }
     let mut items = reply::array(shared.send(first.partition, &call).await?)?.into_iter();
     let now = reply::instant(&reply::next(&mut items)?)?;
-    shared.clock.note(first.partition, now);
+    shared.clock.note(&Home::partition(first.partition), now);
     let mut taken = Taken::default();
     for taking in takings {
         read_queue(shared, taking, reply::next(&mut items)?, &mut taken)?;
@@ -270,6 +317,7 @@ fn read_queue(
         let id = reply::execution_id(taking.partition, id)?;
         match &reply::some_bytes(reply::next(&mut items)?)?[..] {
             b"expired" => taken.expired.push(id),
+            b"stopped" => taken.passed = true,
             b"missing" => {
                 tracing::error!(%id, queue = &*taking.queue, "I10: a queue named a missing execution");
             }

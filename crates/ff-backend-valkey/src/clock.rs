@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
+use ff_core::id::Home;
 use ff_core::time::TimestampMs;
 
 use crate::options::LibraryClock;
@@ -44,28 +45,36 @@ impl Clock {
         }
     }
 
-    pub(crate) fn estimate(&self, partition: u16) -> Option<TimestampMs> {
-        let offset = self.offset(partition).load(Ordering::Relaxed);
+    pub(crate) fn estimate(&self, home: &Home) -> Option<TimestampMs> {
+        let offset = self.offset(home)?.load(Ordering::Relaxed);
         (offset != UNKNOWN).then(|| TimestampMs(offset + self.elapsed_ms()))
     }
 
     /// A reply said that it was `time` when it was made.
-    pub(crate) fn note(&self, partition: u16, time: TimestampMs) {
+    pub(crate) fn note(&self, home: &Home, time: TimestampMs) {
+        let Some(known) = self.offset(home) else { return };
         let offset = time.0 - self.elapsed_ms();
         match self.kind {
             // Replies take their time: the largest offset is the nearest to the truth.
-            LibraryClock::Server => self.offset(partition).fetch_max(offset, Ordering::Relaxed),
-            LibraryClock::Settable => self.offset(partition).swap(offset, Ordering::Relaxed),
+            LibraryClock::Server => known.fetch_max(offset, Ordering::Relaxed),
+            LibraryClock::Settable => known.swap(offset, Ordering::Relaxed),
         };
     }
 
     /// The store found our time too far off and said its own.
-    pub(crate) fn set(&self, partition: u16, time: TimestampMs) {
-        self.offset(partition).store(time.0 - self.elapsed_ms(), Ordering::Relaxed);
+    pub(crate) fn set(&self, home: &Home, time: TimestampMs) {
+        if let Some(known) = self.offset(home) {
+            known.store(time.0 - self.elapsed_ms(), Ordering::Relaxed);
+        }
     }
 
-    fn offset(&self, partition: u16) -> &AtomicI64 {
-        &self.offsets[usize::from(partition) % self.offsets.len()]
+    /// None for a home whose node is not that of a partition: its time is read.
+    fn offset(&self, home: &Home) -> Option<&AtomicI64> {
+        match home.flow_partition() {
+            Some(partition) => self.offsets.get(usize::from(partition) % self.offsets.len()),
+            None if self.offsets.len() == 1 => self.offsets.first(),
+            None => None,
+        }
     }
 
     fn elapsed_ms(&self) -> i64 {

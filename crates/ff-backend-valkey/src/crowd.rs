@@ -2,7 +2,7 @@
 //!
 //! A call of a function costs the server more than an item in it. So only a few commits are under
 //! way at a time; what other callers bring meanwhile waits and goes with the next call. A caller
-//! alone sends at once. In a cluster every item goes its own way, since a call is of one partition.
+//! alone sends at once. In a cluster every group goes its own way, since a call is of one partition.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use ff_core::error::EngineError;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::commit::{self, Committed, Load, Wire};
+use crate::commit::{self, Committed, Group, Load};
 use crate::store::Shared;
 
 /// Calls under way at a time: while the server works on one, the next is on its way.
@@ -31,7 +31,7 @@ struct Crowd {
 
 #[derive(Debug)]
 struct Waiting {
-    items: Vec<Arc<Wire>>,
+    groups: Vec<Arc<Group>>,
     since: Instant,
     answer: oneshot::Sender<Result<Vec<Committed>, EngineError>>,
 }
@@ -42,14 +42,14 @@ impl Crowds {
     }
 }
 
-/// Commits items that fit into one call.
+/// Commits groups that fit into one call.
 pub(crate) async fn send(
     shared: &Arc<Shared>,
-    items: Vec<Arc<Wire>>,
+    groups: Vec<Arc<Group>>,
     freeing: bool,
 ) -> Result<Vec<Committed>, EngineError> {
     if shared.client.is_cluster() {
-        return commit::send(shared, &items, freeing).await;
+        return commit::send(shared, &groups, freeing).await;
     }
     let answered = {
         let mut crowd = shared.crowds.lock(freeing);
@@ -59,7 +59,7 @@ pub(crate) async fn send(
         } else {
             let (answer, answered) = oneshot::channel();
             crowd.waiting.push_back(Waiting {
-                items: items.clone(),
+                groups: groups.clone(),
                 since: Instant::now(),
                 answer,
             });
@@ -69,7 +69,7 @@ pub(crate) async fn send(
     match answered {
         None => {
             let _turn = Turn { shared: Arc::clone(shared), freeing };
-            commit::send(shared, &items, freeing).await
+            commit::send(shared, &groups, freeing).await
         }
         Some(answered) => {
             let gone = |_| EngineError::unavailable("the store was closed before it sent this");
@@ -100,12 +100,12 @@ impl Drop for Turn {
 impl Turn {
     /// One call for as many as wait and fit into it.
     async fn serve(self) {
-        let group = self.shared.crowds.lock(self.freeing).take(self.shared.options.call_timeout);
-        let items: Vec<_> = group.iter().flat_map(|waiting| waiting.items.clone()).collect();
-        let mut outcome = commit::send(&self.shared, &items, self.freeing).await;
-        for waiting in group {
+        let served = self.shared.crowds.lock(self.freeing).take(self.shared.options.call_timeout);
+        let groups: Vec<_> = served.iter().flat_map(|waiting| waiting.groups.clone()).collect();
+        let mut outcome = commit::send(&self.shared, &groups, self.freeing).await;
+        for waiting in served {
             let own = match &mut outcome {
-                Ok(committed) => Ok(committed.drain(..waiting.items.len()).collect()),
+                Ok(committed) => Ok(committed.drain(..waiting.groups.len()).collect()),
                 Err(error) => Err(error.clone()),
             };
             let _ = waiting.answer.send(own);
@@ -116,7 +116,7 @@ impl Turn {
 impl Crowd {
     /// As much of what waits as goes into one call. What nobody waits for any more is not sent.
     fn take(&mut self, patience: Duration) -> Vec<Waiting> {
-        let (mut group, mut load) = (Vec::new(), Load::default());
+        let (mut served, mut load) = (Vec::new(), Load::default());
         while let Some(waiting) = self.waiting.pop_front() {
             if waiting.answer.is_closed() {
                 continue;
@@ -126,12 +126,12 @@ impl Crowd {
                 let _ = waiting.answer.send(Err(late));
                 continue;
             }
-            if !load.takes(&waiting.items) {
+            if !load.takes(&waiting.groups) {
                 self.waiting.push_front(waiting);
                 break;
             }
-            group.push(waiting);
+            served.push(waiting);
         }
-        group
+        served
     }
 }

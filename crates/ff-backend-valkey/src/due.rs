@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
+use ff_core::id::{ExecutionId, Home, Subject};
 use ff_core::operation::{ExpireExecution, Reply, Tick, Ticked};
 use ff_core::read::Dues;
 use ff_core::time::TimestampMs;
@@ -19,7 +19,7 @@ use crate::store::Shared;
 struct Front {
     partition: u16,
     now: TimestampMs,
-    entries: Vec<(TimestampMs, ExecutionId)>,
+    entries: Vec<(TimestampMs, Subject)>,
 }
 
 /// When time has something to do next, in every partition.
@@ -42,12 +42,11 @@ pub(crate) async fn tick(shared: &Arc<Shared>, tick: &Tick) -> Result<Ticked, En
     due.sort_unstable();
     // A lease and a timer of one execution are one thing to look at.
     let mut seen = std::collections::HashSet::new();
-    due.retain(|(_, id)| seen.insert(*id));
+    due.retain(|(_, subject)| seen.insert(subject.clone()));
     let mut ticked = Ticked { fired: Vec::new(), more: due.len() > tick.most as usize };
     due.truncate(tick.most as usize);
     for part in due.chunks(ITEMS_MOST) {
-        let ids: Vec<_> = part.iter().map(|(_, id)| *id).collect();
-        ticked.merge(&carry_out(shared, &ids).await?);
+        ticked.merge(&carry_out(shared, part.iter().map(|(_, subject)| subject)).await?);
     }
     Ok(ticked)
 }
@@ -86,18 +85,22 @@ fn read_front(shared: &Shared, front: Value) -> Result<Front, EngineError> {
     let mut items = reply::array(front)?.into_iter();
     let partition = reply::partition(&reply::next(&mut items)?)?;
     let now = reply::instant(&reply::next(&mut items)?)?;
-    shared.clock.note(partition, now);
+    let home = Home::partition(partition);
+    shared.clock.note(&home, now);
     let mut entries = Vec::new();
     while let Some(at) = items.next() {
-        let id = reply::execution_id(partition, reply::next(&mut items)?)?;
-        entries.push((reply::instant(&at)?, id));
+        let subject = reply::subject(&home, reply::next(&mut items)?)?;
+        entries.push((reply::instant(&at)?, subject));
     }
     Ok(Front { partition, now, entries })
 }
 
 /// Lets the machine fire what is due of each of these.
-async fn carry_out(shared: &Arc<Shared>, ids: &[ExecutionId]) -> Result<Ticked, EngineError> {
-    let jobs = ids.iter().map(|id| Job::due(*id)).collect();
+async fn carry_out(
+    shared: &Arc<Shared>,
+    due: impl Iterator<Item = &Subject>,
+) -> Result<Ticked, EngineError> {
+    let jobs = due.map(Job::due).collect();
     let mut ticked = Ticked::default();
     for done in run(shared, jobs).await {
         if let Reply::Tick(part) = done?.reply {

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use ff_core::cursor;
 use ff_core::error::EngineError;
-use ff_core::event::{Envelope, Event};
+use ff_core::event::{Envelope, Event, EventAbout};
+use ff_core::id::{Home, Subject};
+use ff_core::machine::Need;
 use ff_core::read::{Audited, EventFilter, Follow, Followed, From, LogCheck};
 use ff_core::time::TimestampMs;
 use redis::Value;
@@ -15,6 +17,7 @@ use tokio::sync::watch;
 
 use crate::attendance::{Attendance, Present};
 use crate::everywhere::Missing;
+use crate::read::Known;
 use crate::store::{Shared, join_all};
 use crate::{log, read, reply};
 
@@ -183,7 +186,7 @@ async fn look(
         look.more |= log.more;
         events.extend(log.in_order());
     }
-    events.sort_by_key(|(time, event)| (*time, event.subject.partition(), event.number));
+    events.sort_by_cached_key(|(time, event)| (*time, event.subject.home(), event.number));
     let events = events.into_iter().map(|(_, event)| event).collect();
     for envelope in envelopes(shared, events).await? {
         if look.items.len() == limit {
@@ -191,8 +194,10 @@ async fn look(
             break;
         }
         let event = &envelope.event;
-        let place = &mut seen[usize::from(event.subject.partition())];
-        *place = (*place).max(event.number);
+        let partition = event.subject.home().flow_partition().map(usize::from);
+        if let Some(place) = partition.and_then(|partition| seen.get_mut(partition)) {
+            *place = (*place).max(event.number);
+        }
         if filter.matches(&envelope) {
             look.items.push(envelope);
         }
@@ -232,7 +237,7 @@ async fn logs(shared: &Arc<Shared>, seen: &Seen) -> Result<Vec<Log>, EngineError
         let after = seen.get(usize::from(partition)).copied().unwrap_or(0);
         let mut events = Vec::new();
         for (last, entry) in entries {
-            events.extend(log::decode_entry(partition, last, &entry)?);
+            events.extend(log::decode_entry(&Home::partition(partition), last, &entry)?);
         }
         events.retain(|event| event.number > after);
         Ok(Log { partition, more: more == 1, events })
@@ -301,25 +306,31 @@ async fn newest(shared: &Arc<Shared>) -> Result<Seen, EngineError> {
 
 /// Events with what their records say now.
 async fn envelopes(shared: &Arc<Shared>, events: Vec<Event>) -> Result<Vec<Envelope>, EngineError> {
-    let mut by_partition: BTreeMap<u16, Vec<_>> = BTreeMap::new();
+    let mut by_home: BTreeMap<Home, Vec<Need>> = BTreeMap::new();
     for event in &events {
-        let ids = by_partition.entry(event.subject.partition()).or_default();
-        if !ids.contains(&event.subject) {
-            ids.push(event.subject);
-        }
+        let need = match &event.subject {
+            Subject::Execution(id) => Need::Execution(*id),
+            Subject::Document(id) => Need::Document(id.clone()),
+        };
+        by_home.entry(event.subject.home()).or_default().push(need);
     }
-    let reads = by_partition.iter().map(|(partition, ids)| async move {
-        Ok::<_, EngineError>((ids, read::executions(shared, *partition, ids).await?.1))
+    let nothing = Known::default();
+    let nothing = &nothing;
+    let reads = by_home.iter().map(|(home, needs)| async move {
+        Ok::<_, EngineError>((home.clone(), read::read(shared, home, nothing, needs).await?))
     });
-    let mut records = BTreeMap::new();
-    for read in join_all(reads).await {
-        let (ids, entries) = read?;
-        records.extend(ids.iter().copied().zip(entries));
-    }
+    let records: BTreeMap<Home, Known> =
+        join_all(reads).await.into_iter().collect::<Result<_, _>>()?;
+    let about = |subject: &Subject| -> Option<EventAbout> {
+        let known = records.get(&subject.home())?;
+        match subject {
+            Subject::Execution(id) => known.entry(*id).map(|entry| (&*entry.execution).into()),
+            Subject::Document(id) => known.document(id).map(|document| (&**document).into()),
+        }
+    };
     let envelope = |event: Event| {
-        let entry = records.get(&event.subject).and_then(Option::as_ref);
-        let execution = entry.map(|entry| Arc::clone(&entry.execution));
-        Envelope::new(event, execution.as_deref())
+        let about = about(&event.subject);
+        Envelope::new(event, about)
     };
     Ok(events.into_iter().map(envelope).collect())
 }

@@ -85,10 +85,11 @@ pub(crate) async fn summary(
     let (id, index) = (query.execution_id, query.attempt_index);
     // Version and document are of one moment. An attempt that only the list knows has ended, and
     // neither changes any more.
-    let (names, rows) = ([shared.keys.core(id)], [(id, RowKey::numbered(Family::Summary, index))]);
-    let (now, mut values) = read::read_all(shared, id.partition(), &names, &rows).await?;
-    let core = values.next().flatten().ok_or_else(|| not_found(id))?;
-    let row = values.next().flatten();
+    let rows = [(id.into(), RowKey::numbered(Family::Summary, index))];
+    let names = vec![shared.keys.core(id)];
+    let (now, mut values) = read::read_all(shared, id.partition(), names, &rows).await?;
+    let core = values.bytes()?.ok_or_else(|| not_found(id))?;
+    let row = values.bytes()?;
     let entry = Entry::decode(id, &core)?;
     let attempt = match in_record(&entry, index) {
         Some(attempt) => attempt.clone(),

@@ -117,7 +117,7 @@ pub(crate) async fn sweep(shared: &Shared) -> Result<(), EngineError> {
 }
 
 async fn now(shared: &Shared) -> Result<TimestampMs, EngineError> {
-    Ok(read::read_keys(shared, 0, &[]).await?.0)
+    Ok(read::read_keys(shared, 0, Vec::new()).await?.0)
 }
 
 async fn stored(shared: &Shared) -> Result<(Bytes, Keyring), EngineError> {

@@ -2,7 +2,7 @@
 //! the tag and cannot change the slot. `lua/lib/keys.lua` says the same for the functions.
 
 use ff_core::capability::Capabilities;
-use ff_core::id::{ExecutionId, LaneId, Namespace};
+use ff_core::id::{DocumentId, ExecutionId, Home, LaneId, Namespace, Subject};
 use ff_core::machine::DedupKey;
 use ff_core::state::{FrameMode, QueuePlace};
 use sha1::{Digest as _, Sha1};
@@ -35,11 +35,6 @@ impl Keys {
         self.of_execution(id, "attempts")
     }
 
-    /// Rows beside the record.
-    pub(crate) fn beside(&self, id: ExecutionId) -> String {
-        self.of_execution(id, "beside")
-    }
-
     /// Output of an attempt, frames of one mode.
     pub(crate) fn frames(&self, id: ExecutionId, attempt: u32, mode: FrameMode) -> String {
         self.of_execution(id, &format!("frames:{attempt}:{}", mode.code()))
@@ -55,26 +50,67 @@ impl Keys {
         self.index(partition, "told")
     }
 
+    /// The record of an execution or document.
+    pub(crate) fn core_of(&self, subject: &Subject) -> String {
+        self.of(subject, "core")
+    }
+
+    /// Rows beside the record of an execution or document.
+    pub(crate) fn beside_of(&self, subject: &Subject) -> String {
+        self.of(subject, "beside")
+    }
+
+    /// How many executions that belong to a document are in which state.
+    pub(crate) fn tally(&self, id: &DocumentId) -> String {
+        self.of_document(id, "tally")
+    }
+
+    fn of(&self, subject: &Subject, part: &str) -> String {
+        match subject {
+            Subject::Execution(id) => self.of_execution(*id, part),
+            Subject::Document(id) => self.of_document(id, part),
+        }
+    }
+
+    pub(crate) fn of_document(&self, id: &DocumentId, part: &str) -> String {
+        let DocumentId { kind, home, name } = id;
+        format!("{}:{}:{home}:{name}:{part}", self.prefix, kind.as_str())
+    }
+
     fn of_execution(&self, id: ExecutionId, part: &str) -> String {
         let (partition, uuid) = (id.partition(), id.uuid().hyphenated());
         format!("{}:exec:{{fp:{partition}}}:{uuid}:{part}", self.prefix)
     }
 
     pub(crate) fn dedup(&self, key: &DedupKey) -> String {
-        let DedupKey { partition, namespace, key } = key;
-        format!("{}:idem:{{fp:{partition}}}:{namespace}/{key}", self.prefix)
+        let DedupKey { partition, scope, key } = key;
+        format!("{}:idem:{{fp:{partition}}}:{scope}/{key}", self.prefix)
     }
 
     pub(crate) fn events(&self, partition: u16) -> String {
-        format!("{}:ev:{{fp:{partition}}}", self.prefix)
+        self.log(&Home::partition(partition))
+    }
+
+    /// The event log of a home.
+    pub(crate) fn log(&self, home: &Home) -> String {
+        format!("{}:ev:{home}", self.prefix)
     }
 
     pub(crate) fn index(&self, partition: u16, name: &str) -> String {
-        format!("{}:idx:{{fp:{partition}}}:{name}", self.prefix)
+        self.index_of(&Home::partition(partition), name)
+    }
+
+    pub(crate) fn index_of(&self, home: &Home, name: &str) -> String {
+        format!("{}:idx:{home}:{name}", self.prefix)
     }
 
     pub(crate) fn queue(&self, partition: u16, queue: &str) -> String {
-        self.index(partition, &format!("lane:{queue}:eligible"))
+        self.index(partition, &Self::queue_index(queue))
+    }
+
+    /// The end of a queue's key.
+    pub(crate) fn queue_index(queue: &str) -> String {
+        format!("lane:{queue}:eligible")
     }
 
     pub(crate) fn clock(&self, partition: u16) -> String {
@@ -107,7 +143,11 @@ impl Keys {
     }
 
     pub(crate) fn slot(&self, partition: u16) -> u16 {
-        slot_of(self.events(partition).as_bytes())
+        self.slot_of(&Home::partition(partition))
+    }
+
+    pub(crate) fn slot_of(&self, home: &Home) -> u16 {
+        slot_of(self.log(home).as_bytes())
     }
 }
 

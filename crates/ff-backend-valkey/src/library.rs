@@ -1,10 +1,11 @@
 //! The function library: put together from the files in `lua/`, with a hash of its content.
 
 use ff_core::event::EventKind;
+use ff_core::state::{MemberCounts, PublicState};
 use sha1::{Digest as _, Sha1};
 
 use crate::options::LibraryClock;
-use crate::{log, record};
+use crate::{item, log, record};
 
 /// Raised whenever a function's arguments, replies or stored forms change. A library serves its own
 /// and the one before. Before the first release forms change and it stays 1: builds that differ need
@@ -24,12 +25,13 @@ const CLOCK: &str = include_str!("../lua/lib/clock.lua");
 const CLOCK_SETTABLE: &str = include_str!("../lua/lib/clock_settable.lua");
 
 /// In the order in which they use each other.
-const HELPERS: [&str; 6] = [
+const HELPERS: [&str; 7] = [
     include_str!("../lua/lib/call.lua"),
     include_str!("../lua/lib/lists.lua"),
     include_str!("../lua/lib/keys.lua"),
     include_str!("../lua/lib/record.lua"),
     include_str!("../lua/lib/log.lua"),
+    include_str!("../lua/lib/tally.lua"),
     include_str!("../lua/lib/wake.lua"),
 ];
 
@@ -63,6 +65,11 @@ impl Library {
         let body = body
             .replace("@CALL_VERSION@", &CALL_VERSION.to_string())
             .replace("@EVENTS_OF_A_CALL@", &log::NUMBERS.to_string())
+            .replace("@STOPPED@", item::STOPPED)
+            .replace("@STARTED@", &MemberCounts::STARTED.to_string())
+            .replace("@WAITING@", &field_of(PublicState::Waiting))
+            .replace("@RESUMABLE@", &field_of(PublicState::Resumable))
+            .replace("@ACTIVE@", &field_of(PublicState::Active))
             .replace("@INLINE_BYTES@", &record::INLINE_BYTES.to_string())
             .replace("@THE_ONE_BEFORE@", &log::THE_ONE_BEFORE.to_string())
             .replace("@EVENT_CLAIMED@", &format!("\\{}", EventKind::Claimed.code()));
@@ -71,6 +78,11 @@ impl Library {
         let code = format!("#!lua name={name}\n{}", body.replace("@HASH@", &hash));
         Self { name, code, hash, call_version: CALL_VERSION }
     }
+}
+
+/// The field that counts the members of a flow in a state.
+fn field_of(state: PublicState) -> String {
+    (state as u8).to_string()
 }
 
 #[cfg(test)]

@@ -1,21 +1,26 @@
-//! Lists over all executions of a namespace: a sorted set in each partition, merged, oldest first.
+//! Lists over all executions or documents of a namespace: a sorted set in each partition, merged, in
+//! the order of their entries.
 
 use std::sync::Arc;
 
 use ff_core::error::EngineError;
-use ff_core::id::{ExecutionId, Namespace};
+use ff_core::id::{Home, Namespace, Subject};
 use ff_core::read::{self, Page, Seen};
-use ff_core::state::{Execution, List, Listing, ListingPosition};
+use ff_core::state::{List, Listing, ListingPosition};
 use ff_core::time::TimestampMs;
 use redis::Cmd;
 use uuid::Uuid;
 
-use crate::record::uint;
+use crate::record::int;
 use crate::store::Shared;
+use crate::subject;
 use crate::walk::{self, Course};
 
 /// With which the names of all lists of a partition begin.
 pub(crate) const LISTS: &str = "list:";
+
+/// Before every instant, as the store says it.
+const BEGINNING: &str = "-inf";
 
 /// The end of a list's key.
 pub(crate) fn list_name(list: List, namespace: &Namespace) -> String {
@@ -32,16 +37,22 @@ pub(crate) fn parse_name(name: &str) -> Option<(u8, &str)> {
     Some((code.parse().ok()?, namespace))
 }
 
-/// The member of an execution's entry: its name, then the uuid. They sort as the list does.
-pub(crate) fn member(id: ExecutionId, listing: &Listing<'_>) -> Vec<u8> {
-    [*listing.name.as_bytes(), *id.uuid().as_bytes()].concat()
+/// The member of an entry: its name, then what it lists. They sort as the list does.
+pub(crate) fn member(listed: &Subject, name: Uuid) -> Vec<u8> {
+    let mut member = name.as_bytes().to_vec();
+    member.extend(subject::short(listed));
+    member
 }
 
-/// Name and execution of a member.
-pub(crate) fn parse_member(partition: u16, member: &[u8]) -> Option<(Uuid, ExecutionId)> {
-    let (name, uuid) = member.split_at_checked(16)?;
-    let execution_id = ExecutionId::new(partition, Uuid::from_slice(uuid).ok()?);
-    Some((Uuid::from_slice(name).ok()?, execution_id))
+/// Name of a member, and what it lists.
+pub(crate) fn parse_member(home: &Home, member: &[u8]) -> Option<(Uuid, Subject)> {
+    let (name, listed) = member.split_at_checked(16)?;
+    Some((Uuid::from_slice(name).ok()?, subject::parse(home, listed)?))
+}
+
+/// Whether two entries have one member.
+pub(crate) fn is_same_member(a: &Listing<'_>, b: &Listing<'_>) -> bool {
+    Listing { at: b.at, ..*a } == *b
 }
 
 pub(crate) async fn walk<W: read::Walk>(
@@ -61,34 +72,39 @@ impl<W: read::Walk> Course for Listed<'_, W> {
     const FUNCTION: &'static str = "ff_listed";
 
     fn arguments(&self, call: &mut Cmd, behind: Option<ListingPosition>, most: usize) {
-        let (at, name, uuid) = match behind {
-            Some(at) => (at.at.0, at.name, at.execution_id.uuid()),
-            None => (0, Uuid::nil(), Uuid::nil()),
+        call.arg(list_name(W::LIST, self.0.namespace()));
+        match behind {
+            // The member itself may stand in a later partition.
+            Some(at) => call.arg(at.at.0).arg(member(&at.subject, at.name)),
+            None => call.arg(BEGINNING).arg(""),
         };
-        // The member itself may stand in a later partition.
-        let member = [*name.as_bytes(), *uuid.as_bytes()].concat();
-        call.arg(list_name(W::LIST, &self.0.filter().namespace)).arg(at).arg(member).arg(most);
+        call.arg(most);
     }
 
     fn position(partition: u16, entry: &[u8]) -> Option<ListingPosition> {
-        let (at, member) = entry.split_at_checked(6)?;
-        let (name, execution_id) = parse_member(partition, member)?;
-        Some(ListingPosition { at: TimestampMs(uint(at).cast_signed()), name, execution_id })
+        let (at, member) = entry.split_first_chunk()?;
+        let (name, subject) = parse_member(&Home::partition(partition), member)?;
+        Some(ListingPosition { at: TimestampMs(int(*at)), name, subject })
     }
 
     fn sure(last: ListingPosition) -> ListingPosition {
         last
     }
 
-    fn execution_id(at: &ListingPosition) -> ExecutionId {
-        at.execution_id
+    fn subject(at: &ListingPosition) -> Subject {
+        at.subject.clone()
     }
 
     fn limit(&self) -> u32 {
         self.0.limit()
     }
 
-    fn see(&self, at: &ListingPosition, found: &Execution, now: TimestampMs) -> Seen<W::Item> {
+    fn see(
+        &self,
+        at: &ListingPosition,
+        found: read::Listed<'_>,
+        now: TimestampMs,
+    ) -> Seen<W::Item> {
         self.0.see(at, found, now)
     }
 

@@ -1,18 +1,22 @@
 //! The stored form of events. Fixed places first, so that functions can follow the chain and build
 //! the event of a claim: kind 1, uuid 16, time 6, seq 4, number of the event before 6, attempt
 //! index 4, epoch 4, outcome 1; then namespace, lane and instance with their lengths, then data.
+//! The highest bit of the kind marks an event about a document, whose kind stands behind the fixed
+//! places, and its name with its length unless it is the uuid.
 
 use bytes::Bytes;
 use ff_core::error::EngineError;
 use ff_core::event::{Event, EventData, EventKind};
-use ff_core::id::{ExecutionId, LaneId, Namespace, WorkerInstanceId};
+use ff_core::id::{DocumentId, ExecutionId, Home, LaneId, Namespace, Subject, WorkerInstanceId};
 use ff_core::state::{AttemptType, Outcome};
 use ff_core::time::TimestampMs;
 use uuid::Uuid;
 
 use crate::record::{push_uint, uint};
+use crate::subject::{code, kind_of, uuid_of};
 
 const FIXED_BYTES: usize = 42;
+const DOCUMENT: u8 = 0x80;
 const NO_ATTEMPT: u32 = u32::MAX;
 
 /// Stands for the number before an event's own, which is not known when it is sent.
@@ -21,8 +25,8 @@ pub(crate) const THE_ONE_BEFORE: u64 = (1 << 48) - 1;
 const OUTCOMES: [Outcome; 5] =
     [Outcome::Success, Outcome::Failed, Outcome::Cancelled, Outcome::Expired, Outcome::Skipped];
 
-/// The events of one step, each preceded by its length.
-pub(crate) fn encode_all(events: &[Event]) -> Result<Vec<u8>, EngineError> {
+/// The events of one item, each preceded by its length.
+pub(crate) fn encode_all(events: &[&Event]) -> Result<Vec<u8>, EngineError> {
     let mut framed = Vec::with_capacity(112 * events.len());
     for (at, event) in events.iter().enumerate() {
         let previous = if at == 0 { event.previous } else { THE_ONE_BEFORE };
@@ -35,8 +39,12 @@ pub(crate) fn encode_all(events: &[Event]) -> Result<Vec<u8>, EngineError> {
 
 fn encode(event: &Event, previous: u64) -> Result<Vec<u8>, EngineError> {
     let mut bytes = Vec::with_capacity(96);
-    bytes.push(event.kind.code());
-    bytes.extend_from_slice(event.subject.uuid().as_bytes());
+    let (mark, uuid) = match &event.subject {
+        Subject::Execution(id) => (0, id.uuid()),
+        Subject::Document(id) => (DOCUMENT, uuid_of(id).unwrap_or_default()),
+    };
+    bytes.push(event.kind.code() | mark);
+    bytes.extend_from_slice(uuid.as_bytes());
     push_uint(&mut bytes, event.time.0.unsigned_abs(), 6);
     push_uint(&mut bytes, event.seq, 4);
     push_uint(&mut bytes, previous, 6);
@@ -44,7 +52,16 @@ fn encode(event: &Event, previous: u64) -> Result<Vec<u8>, EngineError> {
     push_uint(&mut bytes, event.lease_epoch.unwrap_or(0), 4);
     let outcome = event.outcome.and_then(|o| OUTCOMES.iter().position(|known| *known == o));
     push_uint(&mut bytes, outcome.map_or(0, |place| place as u64 + 1), 1);
-    push_names(&mut bytes, &event.namespace, &event.lane, event.worker_instance_id.as_ref());
+    if let Subject::Document(id) = &event.subject {
+        bytes.push(code(id.kind));
+        push_text(&mut bytes, if uuid_of(id).is_some() { "" } else { &id.name }, 2);
+    }
+    push_names(
+        &mut bytes,
+        &event.namespace,
+        event.lane.as_ref(),
+        event.worker_instance_id.as_ref(),
+    );
     if event.kind == EventKind::Claimed {
         // As the function writes it.
         let kind = event.data.get("attempt_type").and_then(attempt_type);
@@ -71,33 +88,54 @@ pub(crate) fn claimed_tail(
     instance: &WorkerInstanceId,
 ) -> Vec<u8> {
     let mut bytes = vec![0];
-    push_names(&mut bytes, namespace, lane, Some(instance));
+    push_names(&mut bytes, namespace, Some(lane), Some(instance));
     bytes
 }
 
 fn push_names(
     bytes: &mut Vec<u8>,
     namespace: &Namespace,
-    lane: &LaneId,
+    lane: Option<&LaneId>,
     instance: Option<&WorkerInstanceId>,
 ) {
     let namespace = if *namespace == Namespace::default() { "" } else { namespace.as_str() };
     let instance = instance.map_or("", |instance| instance.as_str());
-    for (text, width) in [(namespace, 1), (lane.as_str(), 1), (instance, 2)] {
-        push_uint(bytes, text.len() as u64, width);
-        bytes.extend_from_slice(text.as_bytes());
+    push_text(bytes, namespace, 1);
+    push_text(bytes, lane.map_or("", |lane| lane.as_str()), 1);
+    push_text(bytes, instance, 2);
+}
+
+fn push_text(bytes: &mut Vec<u8>, text: &str, width: usize) {
+    push_uint(bytes, text.len() as u64, width);
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+/// Reads an event of a home's log whose number is known from its place in the stream.
+pub(crate) fn decode(home: &Home, number: u64, bytes: &[u8]) -> Result<Event, EngineError> {
+    parse(home, number, bytes)
+        .ok_or_else(|| EngineError::corruption(format!("event {}-{number} is broken", home.log())))
+}
+
+/// What an event is about. `rest` is what follows the fixed places.
+fn parse_subject(home: &Home, fixed: &[u8], rest: &mut &[u8]) -> Option<Subject> {
+    let uuid = Uuid::from_slice(&fixed[1..17]).ok()?;
+    if fixed[0] & DOCUMENT == 0 {
+        return Some(ExecutionId::new(home.flow_partition()?, uuid).into());
     }
+    let (code, behind) = rest.split_first()?;
+    *rest = behind;
+    let name = match take_text(rest, 2)? {
+        "" => uuid.to_string(),
+        name => name.to_owned(),
+    };
+    let id = DocumentId { kind: kind_of(*code)?, home: home.clone(), name: name.into() };
+    Some(id.into())
 }
 
-/// Reads an event of `partition` whose number is known from its place in the stream.
-pub(crate) fn decode(partition: u16, number: u64, bytes: &[u8]) -> Result<Event, EngineError> {
-    parse(partition, number, bytes)
-        .ok_or_else(|| EngineError::corruption(format!("event {partition}-{number} is broken")))
-}
-
-fn parse(partition: u16, number: u64, bytes: &[u8]) -> Option<Event> {
+fn parse(home: &Home, number: u64, bytes: &[u8]) -> Option<Event> {
     let (fixed, mut rest) = bytes.split_at_checked(FIXED_BYTES)?;
-    let kind = EventKind::from_code(fixed[0])?;
+    let kind = EventKind::from_code(fixed[0] & !DOCUMENT)?;
+    let subject = parse_subject(home, fixed, &mut rest)?;
     let attempt_index = u32::try_from(uint(&fixed[33..37])).ok()?;
     let epoch = uint(&fixed[37..41]);
     let namespace = take_text(&mut rest, 1)?;
@@ -119,9 +157,9 @@ fn parse(partition: u16, number: u64, bytes: &[u8]) -> Option<Event> {
             THE_ONE_BEFORE => number.saturating_sub(1),
             previous => previous,
         },
-        subject: ExecutionId::new(partition, Uuid::from_slice(&fixed[1..17]).ok()?),
+        subject,
         namespace,
-        lane: LaneId::new(lane).ok()?,
+        lane: LaneId::new(lane).ok(),
         seq: uint(&fixed[23..27]),
         kind,
         time: TimestampMs(uint(&fixed[17..23]).cast_signed()),
@@ -158,14 +196,14 @@ pub(crate) fn entry_of(number: u64) -> u64 {
 
 /// The events of one entry of a stream, whose last has this number.
 pub(crate) fn decode_entry(
-    partition: u16,
+    home: &Home,
     last: u64,
     entry: &Bytes,
 ) -> Result<Vec<Event>, EngineError> {
     let mut events = Vec::new();
     let mut rest = &entry[..];
     while !rest.is_empty() {
-        let broken = || EngineError::corruption(format!("log of {partition} is broken at {last}"));
+        let broken = || EngineError::corruption(format!("log of {home} is broken at {last}"));
         let (length, behind) = rest.split_at_checked(3).ok_or_else(broken)?;
         let length = usize::try_from(uint(length)).map_err(|_| broken())?;
         let (event, behind) = behind.split_at_checked(length).ok_or_else(broken)?;
@@ -174,5 +212,44 @@ pub(crate) fn decode_entry(
     }
     let first = (last + 1).saturating_sub(events.len() as u64);
     let numbered = events.into_iter().zip(first..);
-    numbered.map(|(event, number)| decode(partition, number, event)).collect()
+    numbered.map(|(event, number)| decode(home, number, event)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ff_core::id::FlowId;
+    use ff_core::partition::PartitionConfig;
+
+    use super::*;
+
+    fn event(subject: Subject) -> Event {
+        Event {
+            number: 512,
+            previous: 7,
+            subject,
+            namespace: Namespace::default(),
+            lane: None,
+            seq: 3,
+            kind: EventKind::FlowChanged,
+            time: TimestampMs(1_700_000_000_000),
+            attempt_index: None,
+            lease_epoch: None,
+            worker_instance_id: None,
+            outcome: None,
+            data: EventData::from([("reason".to_owned(), "why".into())]),
+        }
+    }
+
+    #[test]
+    fn events_of_executions_and_documents_come_back() {
+        let flow = DocumentId::flow(FlowId::new(Uuid::from_u128(5)), &PartitionConfig::default());
+        let named = DocumentId { name: "by another name".into(), ..flow.clone() };
+        let partition = flow.home.flow_partition().unwrap_or_default();
+        let execution = ExecutionId::new(partition, Uuid::from_u128(6));
+        for subject in [execution.into(), Subject::from(&flow), Subject::from(&named)] {
+            let event = event(subject);
+            let bytes = encode(&event, event.previous);
+            assert_eq!(bytes.and_then(|bytes| decode(&flow.home, 512, &bytes)), Ok(event));
+        }
+    }
 }

@@ -1,24 +1,29 @@
 //! Answers questions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::Envelope;
-use ff_core::id::ExecutionId;
-use ff_core::machine::{Need, Needs, Overlay, list_signals, observe_signals};
-use ff_core::read::{
-    Answer, Attempts, Context, Events, Kids, ListAttempts, ListEvents, ListedWaitpoint, Query,
-    ReadResult, Record, explain,
+use ff_core::id::{DocumentId, ExecutionId, Home};
+use ff_core::machine::{
+    Need, Needs, Overlay, describe_edge, eligibility, list_edges, list_members, list_signals,
+    observe_signals,
 };
-use ff_core::state::Attempt;
+use ff_core::read::{
+    Answer, Attempts, Context, DescribeFlow, Events, FlowSnapshot, Kids, ListAttempts, ListEvents,
+    ListedWaitpoint, Query, ReadResult, Record, explain,
+};
+use ff_core::state::{Attempt, Document};
 use ff_core::time::TimestampMs;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::read::Known;
 use crate::record::Entry;
-use crate::store::Shared;
+use crate::store::{Shared, join_all};
 use crate::{audit, due, frames, keyring, listing, log, read, reply, search};
 
 /// Events that one call of the history brings.
@@ -57,12 +62,12 @@ pub(crate) async fn answer(shared: &Arc<Shared>, query: Query) -> Result<Answer,
         Query::ListSignals(q) => {
             let found = existing(shared, q.execution_id).await?.execution;
             let listed = |overlay: &Overlay| list_signals(overlay, &found, &q);
-            Answer::ListSignals(with_rows(shared, listed).await?)
+            Answer::ListSignals(with_facts(shared, listed).await?)
         }
         Query::ObserveSignals(q) => {
             let found = existing(shared, q.execution_id).await?.execution;
             let observed = |overlay: &Overlay| observe_signals(overlay, &found, &q.fence);
-            Answer::ObserveSignals(with_rows(shared, observed).await?)
+            Answer::ObserveSignals(with_facts(shared, observed).await?)
         }
         Query::ListWaitpoints(q) => {
             let (now, found) = existing_at(shared, q.execution_id).await?;
@@ -72,6 +77,26 @@ pub(crate) async fn answer(shared: &Arc<Shared>, query: Query) -> Result<Answer,
             Answer::ListPendingWaitpoints(listing::walk(shared, &q).await?)
         }
         Query::ListSuspended(q) => Answer::ListSuspended(listing::walk(shared, &q).await?),
+        Query::DescribeFlow(q) => Answer::DescribeFlow(flow(shared, &q).await?),
+        Query::ListFlows(q) => Answer::ListFlows(listing::walk(shared, &q).await?),
+        Query::ListFlowMembers(q) => {
+            let listed = |overlay: &Overlay| list_members(overlay, &q);
+            Answer::ListFlowMembers(with_facts(shared, listed).await?)
+        }
+        Query::ListFlowEdges(q) => {
+            let listed = |overlay: &Overlay| list_edges(overlay, &q);
+            Answer::ListFlowEdges(with_facts(shared, listed).await?)
+        }
+        Query::DescribeEdge(q) => {
+            let home = DocumentId::flow(q.flow_id, &shared.settings.partitions).home;
+            let now = read::now(shared, &home).await?;
+            let described = |overlay: &Overlay| describe_edge(overlay, &q, now);
+            Answer::DescribeEdge(with_facts(shared, described).await?)
+        }
+        Query::EvaluateEligibility(q) => {
+            let evaluated = |overlay: &Overlay| eligibility(overlay, &q);
+            Answer::EvaluateEligibility(with_facts(shared, evaluated).await?)
+        }
         Query::ListKids(_) => Answer::ListKids(Kids::from(&*keyring::refresh(shared).await?)),
         Query::ReadStream(q) => Answer::ReadStream(frames::page(shared, &q.range()).await?),
         Query::ReadSummary(q) => Answer::ReadSummary(frames::summary(shared, &q).await?),
@@ -80,32 +105,83 @@ pub(crate) async fn answer(shared: &Arc<Shared>, query: Query) -> Result<Answer,
     })
 }
 
-/// Answers a question that is decided over rows, reading them as it asks for them.
-pub(crate) async fn with_rows<T>(
+/// Answers a question that the machine decides, reading what it asks for. All of it, of each home,
+/// is of one moment.
+pub(crate) async fn with_facts<T>(
     shared: &Shared,
     answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
 ) -> Result<T, EngineError> {
+    decide(shared, true, answer).await
+}
+
+/// The same for what does not change meanwhile: nothing is read twice.
+pub(crate) async fn with_more<T>(
+    shared: &Shared,
+    answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
+) -> Result<T, EngineError> {
+    decide(shared, false, answer).await
+}
+
+async fn decide<T>(
+    shared: &Shared,
+    of_one_moment: bool,
+    answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
+) -> Result<T, EngineError> {
     let mut overlay = Overlay::new(Arc::clone(&shared.settings));
+    let mut known: BTreeMap<Home, Known> = BTreeMap::new();
     loop {
         let needs = match answer(&overlay) {
             Ok(answer) => return Ok(answer?),
             Err(needs) => needs,
         };
-        let mut names = Vec::with_capacity(needs.0.len());
+        let mut by_home: BTreeMap<Home, Vec<Need>> = BTreeMap::new();
         for need in needs.0 {
-            let Need::Row(id, key) = need else {
-                return Err(EngineError::bug(format!("a question asked for {need:?}")));
-            };
-            names.push((id, key));
+            let home = home_of(&need)
+                .ok_or_else(|| EngineError::bug(format!("a question asked for {need:?}")))?;
+            by_home.entry(home).or_default().push(need);
         }
-        let Some((id, _)) = names.first() else {
+        if by_home.is_empty() {
             return Err(EngineError::bug("a question lacks nothing and has no answer"));
-        };
-        let rows = read::rows(shared, *id, &names).await?;
-        for ((id, key), bytes) in names.into_iter().zip(rows) {
-            overlay.supply_row(id, key, bytes);
+        }
+        let reads = by_home.iter().map(|(home, needs)| {
+            let before = known.get(home).cloned().unwrap_or_default();
+            async move { (home.clone(), read::read(shared, home, &before, needs).await) }
+        });
+        for (home, read) in join_all(reads).await {
+            let read = read?;
+            read.supply(&mut overlay)?;
+            if of_one_moment {
+                known.insert(home, read);
+            }
         }
     }
+}
+
+/// Where a fact stands that a question may ask for.
+fn home_of(need: &Need) -> Option<Home> {
+    match need {
+        Need::Execution(id) | Need::Payload(id) | Need::Result(id) => {
+            Some(Home::partition(id.partition()))
+        }
+        Need::Document(id) => Some(id.home.clone()),
+        Need::Dedup(key) => Some(Home::partition(key.partition)),
+        Need::Row(of, _) => Some(of.home()),
+        Need::Queue(..) | Need::Due(..) | Need::Keyring => None,
+    }
+}
+
+/// A flow and the counts of its members, of one moment.
+async fn flow(
+    shared: &Shared,
+    query: &DescribeFlow,
+) -> Result<Option<Box<FlowSnapshot>>, EngineError> {
+    let id = DocumentId::flow(query.flow_id, &shared.settings.partitions);
+    let (_, mut found) = read::documents(shared, &id.home, std::slice::from_ref(&id)).await?;
+    let found = found.pop().flatten();
+    let flow = found.as_ref().and_then(|(document, counts)| {
+        Document::flow(document).map(|flow| FlowSnapshot::of(flow, counts))
+    });
+    Ok(flow.map(Box::new))
 }
 
 async fn find(
@@ -158,9 +234,9 @@ async fn result(shared: &Shared, query: &ReadResult) -> Result<Content, EngineEr
 }
 
 async fn context(shared: &Shared, id: ExecutionId) -> Result<Option<Context>, EngineError> {
-    let names = [shared.keys.core(id), shared.keys.payload(id)];
-    let (_, mut values) = read::read_keys(shared, id.partition(), &names).await?;
-    let (core, beside) = (values.next().flatten(), values.next().flatten());
+    let names = vec![shared.keys.core(id), shared.keys.payload(id)];
+    let (_, mut values) = read::read_keys(shared, id.partition(), names).await?;
+    let (core, beside) = (values.bytes()?, values.bytes()?);
     let Some(core) = core else { return Ok(None) };
     let entry = Entry::decode(id, &core)?;
     Ok(Some(Context {
@@ -195,6 +271,7 @@ async fn attempts(shared: &Shared, query: &ListAttempts) -> Result<Attempts, Eng
 async fn events(shared: &Shared, query: &ListEvents) -> Result<Events, EngineError> {
     let id = query.execution_id;
     let execution = existing(shared, id).await?.execution;
+    let home = Home::partition(id.partition());
     let mut chain = Vec::new();
     let (mut number, mut before) = (execution.last_event, execution.event_seq);
     while before > query.after_seq {
@@ -205,7 +282,7 @@ async fn events(shared: &Shared, query: &ListEvents) -> Result<Events, EngineErr
         let known = chain.len();
         while let Some(at) = items.next() {
             let bytes: Bytes = reply::some_bytes(reply::next(&mut items)?)?;
-            let event = log::decode(id.partition(), reply::number(&at)?.unsigned_abs(), &bytes)?;
+            let event = log::decode(&home, reply::number(&at)?.unsigned_abs(), &bytes)?;
             (number, before) = (event.previous, event.seq.saturating_sub(1));
             chain.push(event);
         }
@@ -220,6 +297,7 @@ async fn events(shared: &Shared, query: &ListEvents) -> Result<Events, EngineErr
     let more = chain.len() > limit;
     chain.truncate(limit);
     let next = chain.last().filter(|_| more).map(|event| event.seq);
-    let items = chain.into_iter().map(|event| Envelope::new(event, Some(&execution))).collect();
+    let items =
+        chain.into_iter().map(|event| Envelope::new(event, Some((&*execution).into()))).collect();
     Ok(Events { items, next, gap })
 }

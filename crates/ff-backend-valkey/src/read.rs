@@ -1,34 +1,56 @@
-//! Reads what a step needs: one call for one partition.
+//! Reads what a step needs: one call for one home.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use ff_core::content::Content;
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
+use ff_core::id::{DocumentId, ExecutionId, Home, Subject};
 use ff_core::machine::{DedupKey, DedupRecord, Need, Overlay, RowKey};
+use ff_core::state::{Document, MemberCounts};
 use ff_core::time::TimestampMs;
+use redis::Value;
 
-use crate::commit::row_field;
+use crate::item::row_field;
 use crate::record::{Entry, push_uint, uint};
 use crate::store::Shared;
-use crate::{keyring, reply};
+use crate::{document, keyring, query, reply};
 
-/// What is known of the part of a partition that a command touches.
+/// What is known of the part of a home that commands touch.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Known {
     pub(crate) entries: HashMap<ExecutionId, Option<Arc<Entry>>>,
+    pub(crate) documents: HashMap<DocumentId, Option<Arc<Document>>>,
     payloads: HashMap<ExecutionId, Option<Bytes>>,
+    results: HashMap<ExecutionId, Option<Content>>,
     /// As stored: a commit compares the bytes.
     pub(crate) dedups: HashMap<DedupKey, Option<Bytes>>,
-    rows: HashMap<(ExecutionId, RowKey), Option<Bytes>>,
+    rows: HashMap<RowName, Option<Bytes>>,
     /// The store's time when all of it was read; none: it was assumed or remembered.
     pub(crate) read_at: Option<TimestampMs>,
 }
 
+/// A row of an execution or document.
+pub(crate) type RowName = (Subject, RowKey);
+
 impl Known {
     pub(crate) fn entry(&self, id: ExecutionId) -> Option<&Arc<Entry>> {
         self.entries.get(&id).and_then(Option::as_ref)
+    }
+
+    pub(crate) fn document(&self, id: &DocumentId) -> Option<&Arc<Document>> {
+        self.documents.get(id).and_then(Option::as_ref)
+    }
+
+    /// Adds what another command knows or assumes.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.entries.extend(other.entries);
+        self.documents.extend(other.documents);
+        self.payloads.extend(other.payloads);
+        self.results.extend(other.results);
+        self.dedups.extend(other.dedups);
+        self.rows.extend(other.rows);
     }
 
     /// Hands it all to the machine.
@@ -45,11 +67,20 @@ impl Known {
                 }
             }
         }
-        for (id, payload) in &self.payloads {
-            overlay.supply_payload(*id, payload.clone());
+        for (id, document) in &self.documents {
+            overlay.supply_document(id.clone(), document.clone());
         }
-        for ((id, key), bytes) in &self.rows {
-            overlay.supply_row(*id, key.clone(), bytes.clone());
+        for (id, payload) in &self.payloads {
+            // A small one stands in the record.
+            if self.entry(*id).is_none_or(|entry| entry.payload.is_none()) {
+                overlay.supply_payload(*id, payload.clone());
+            }
+        }
+        for (id, result) in &self.results {
+            overlay.supply_result(*id, result.clone());
+        }
+        for ((of, key), bytes) in &self.rows {
+            overlay.supply_row(of.clone(), key.clone(), bytes.clone());
         }
         for (key, stored) in &self.dedups {
             let record = stored.as_ref().map(|bytes| decode_dedup(key, bytes)).transpose()?;
@@ -59,70 +90,227 @@ impl Known {
     }
 }
 
+/// What one call reads.
+#[derive(Debug, Default)]
+struct Wanted {
+    executions: BTreeSet<ExecutionId>,
+    documents: BTreeSet<DocumentId>,
+    payloads: BTreeSet<ExecutionId>,
+    results: BTreeSet<ExecutionId>,
+    dedups: BTreeSet<DedupKey>,
+    rows: BTreeSet<RowName>,
+}
+
+impl Wanted {
+    /// All that is known so far, and what is needed.
+    fn new(before: &Known, needs: &[Need]) -> Self {
+        let mut wanted = Self {
+            executions: before.entries.keys().copied().collect(),
+            documents: before.documents.keys().cloned().collect(),
+            payloads: before.payloads.keys().copied().collect(),
+            results: before.results.keys().copied().collect(),
+            dedups: before.dedups.keys().cloned().collect(),
+            rows: before.rows.keys().cloned().collect(),
+        };
+        needs.iter().for_each(|need| wanted.add(need));
+        wanted
+    }
+
+    fn add(&mut self, need: &Need) {
+        match need {
+            Need::Execution(id) => {
+                self.executions.insert(*id);
+            }
+            Need::Document(id) => {
+                self.documents.insert(id.clone());
+            }
+            Need::Payload(id) => {
+                self.payloads.insert(*id);
+            }
+            Need::Result(id) => {
+                self.executions.insert(*id);
+                self.results.insert(*id);
+            }
+            Need::Dedup(key) => {
+                self.dedups.insert(key.clone());
+            }
+            Need::Row(of, key) => {
+                // A commit sees by the record that a row beside it has not changed.
+                match of {
+                    Subject::Execution(id) => self.executions.insert(*id),
+                    Subject::Document(id) => self.documents.insert(id.clone()),
+                };
+                self.rows.insert((of.clone(), key.clone()));
+            }
+            Need::Queue(..) | Need::Due(..) | Need::Keyring => {}
+        }
+    }
+
+    fn call(&self, shared: &Shared) -> Reading {
+        let keys = &shared.keys;
+        let mut reading = Reading::default();
+        reading.strings.extend(self.executions.iter().map(|id| keys.core(*id)));
+        reading.strings.extend(self.documents.iter().map(|id| keys.of_document(id, "core")));
+        reading.strings.extend(self.payloads.iter().map(|id| keys.payload(*id)));
+        reading.strings.extend(self.dedups.iter().map(|key| keys.dedup(key)));
+        for id in &self.results {
+            reading.parts.push((Part::Newest, keys.results(*id)));
+        }
+        for (of, key) in &self.rows {
+            reading.parts.push((Part::Field(row_field(key)), keys.beside_of(of)));
+        }
+        reading
+    }
+
+    fn known(self, now: TimestampMs, mut values: Values) -> Result<Known, EngineError> {
+        let mut known = Known { read_at: Some(now), ..Known::default() };
+        for id in self.executions {
+            let record = values.bytes()?;
+            let entry =
+                record.map(|record| Entry::decode(id, &record).map(Arc::new)).transpose()?;
+            known.entries.insert(id, entry);
+        }
+        for id in self.documents {
+            let record = values.bytes()?;
+            let found = record.map(|record| document::decode(&id, &record)).transpose()?;
+            known.documents.insert(id, found.map(Arc::new));
+        }
+        for id in self.payloads {
+            known.payloads.insert(id, values.bytes()?);
+        }
+        for key in self.dedups {
+            known.dedups.insert(key, values.bytes()?);
+        }
+        for id in self.results {
+            let beside = values.bytes()?;
+            let entry = known.entry(id).map(Arc::as_ref);
+            let result = entry.map(|entry| newest_result(entry, beside.as_deref())).transpose()?;
+            known.results.insert(id, result.flatten());
+        }
+        for name in self.rows {
+            known.rows.insert(name, values.bytes()?);
+        }
+        Ok(known)
+    }
+}
+
+/// The result of the newest attempt: it stands in the record, or is the newest of those beside it.
+fn newest_result(entry: &Entry, beside: Option<&[u8]>) -> Result<Option<Content>, EngineError> {
+    let Some(attempt) = &entry.execution.attempt else { return Ok(None) };
+    if let Some((index, content)) = &entry.result
+        && *index == attempt.index
+    {
+        return Ok(Some(content.clone()));
+    }
+    match beside.and_then(|bytes| bytes.split_at_checked(4)) {
+        Some((index, content)) if uint(index) == u64::from(attempt.index) => {
+            query::decode("result", content).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Reads all that is known so far again, with what is needed, so that it is of one moment.
 pub(crate) async fn read(
     shared: &Shared,
-    partition: u16,
+    home: &Home,
     before: &Known,
     needs: &[Need],
 ) -> Result<Known, EngineError> {
-    let mut executions: Vec<_> = before.entries.keys().copied().collect();
-    let mut payloads: Vec<_> = before.payloads.keys().copied().collect();
-    let mut dedups: Vec<_> = before.dedups.keys().cloned().collect();
-    let mut rows: Vec<_> = before.rows.keys().cloned().collect();
-    for need in needs {
-        match need {
-            Need::Execution(id) if !executions.contains(id) => executions.push(*id),
-            Need::Payload(id) if !payloads.contains(id) => payloads.push(*id),
-            Need::Dedup(key) if !dedups.contains(key) => dedups.push(key.clone()),
-            Need::Row(id, key) => rows.push((*id, key.clone())),
-            Need::Keyring => {
-                keyring::refresh(shared).await?;
-            }
-            _ => {}
-        }
+    if needs.contains(&Need::Keyring) {
+        keyring::refresh(shared).await?;
     }
-    let keys = &shared.keys;
-    let names = executions.iter().map(|id| keys.core(*id));
-    let names = names.chain(payloads.iter().map(|id| keys.payload(*id)));
-    let names: Vec<_> = names.chain(dedups.iter().map(|key| keys.dedup(key))).collect();
-    let (now, mut values) = read_all(shared, partition, &names, &rows).await?;
-    let mut known = Known { read_at: Some(now), ..Known::default() };
-    for id in executions {
-        let stored = values.next().flatten();
-        let entry = stored.map(|record| Entry::decode(id, &record).map(Arc::new)).transpose()?;
-        known.entries.insert(id, entry);
-    }
-    for id in payloads {
-        known.payloads.insert(id, values.next().flatten());
-    }
-    for key in dedups {
-        known.dedups.insert(key, values.next().flatten());
-    }
-    for name in rows {
-        known.rows.insert(name, values.next().flatten());
-    }
-    Ok(known)
+    let wanted = Wanted::new(before, needs);
+    let (now, values) = wanted.call(shared).send(shared, home).await?;
+    wanted.known(now, values)
 }
 
-/// A row of an execution.
-type RowName = (ExecutionId, RowKey);
+/// What one call reads: strings, then parts of hashes.
+#[derive(Debug, Default)]
+struct Reading {
+    strings: Vec<String>,
+    parts: Vec<(Part, String)>,
+}
 
-/// Rows of one execution, in the order of their names.
-pub(crate) async fn rows(
-    shared: &Shared,
-    id: ExecutionId,
-    names: &[RowName],
-) -> Result<std::vec::IntoIter<Option<Bytes>>, EngineError> {
-    Ok(read_all(shared, id.partition(), &[], names).await?.1)
+#[derive(Debug)]
+enum Part {
+    /// The value of a field.
+    Field(Vec<u8>),
+    /// The entry whose name is the highest number.
+    Newest,
+    /// All fields and values.
+    All,
+}
+
+/// What a call has read, in its order.
+pub(crate) struct Values(std::vec::IntoIter<Value>);
+
+impl Values {
+    /// The next value; none where it is absent.
+    pub(crate) fn bytes(&mut self) -> Result<Option<Bytes>, EngineError> {
+        reply::bytes(reply::next(&mut self.0)?)
+    }
+
+    /// The next hash of counts.
+    fn counts(&mut self) -> Result<MemberCounts, EngineError> {
+        let mut counts = MemberCounts::default();
+        let mut items = reply::flat(reply::next(&mut self.0)?)?.into_iter();
+        while let Some(field) = items.next() {
+            let count = reply::number(&reply::next(&mut items)?)?;
+            if let Ok(field) = reply::text(field)?.parse() {
+                counts.add(field, count);
+            }
+        }
+        Ok(counts)
+    }
+}
+
+impl Reading {
+    async fn send(
+        self,
+        shared: &Shared,
+        home: &Home,
+    ) -> Result<(TimestampMs, Values), EngineError> {
+        let mut call = shared.read_function("ff_read");
+        let mut hashes: Vec<&String> = self.parts.iter().map(|(_, key)| key).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        // A call needs a key to be sent to the right node.
+        if self.strings.is_empty() && hashes.is_empty() {
+            call.arg(1).arg(shared.keys.log(home));
+        } else {
+            call.arg(self.strings.len() + hashes.len()).arg(&self.strings).arg(&hashes);
+        }
+        shared.begin(&mut call).arg(home.to_string()).arg(self.strings.len());
+        for (part, key) in &self.parts {
+            let place = self.strings.len() + hashes.binary_search(&key).unwrap_or_default() + 1;
+            match part {
+                Part::Field(field) => call.arg("R").arg(place).arg(&field[..]),
+                Part::Newest => call.arg("N").arg(place).arg(""),
+                Part::All => call.arg("A").arg(place).arg(""),
+            };
+        }
+        let mut items = reply::array(shared.send_home(home, &call).await?)?.into_iter();
+        let now = reply::instant(&reply::next(&mut items)?)?;
+        shared.clock.note(home, now);
+        if items.len() != self.strings.len() + self.parts.len() {
+            return Err(EngineError::bug(format!("ff_read answered {} values", items.len())));
+        }
+        Ok((now, Values(items)))
+    }
+}
+
+/// The time of a home.
+pub(crate) async fn now(shared: &Shared, home: &Home) -> Result<TimestampMs, EngineError> {
+    Ok(Reading::default().send(shared, home).await?.0)
 }
 
 /// The values of some keys of a partition, and the time.
 pub(crate) async fn read_keys(
     shared: &Shared,
     partition: u16,
-    names: &[String],
-) -> Result<(TimestampMs, std::vec::IntoIter<Option<Bytes>>), EngineError> {
+    names: Vec<String>,
+) -> Result<(TimestampMs, Values), EngineError> {
     read_all(shared, partition, names, &[]).await
 }
 
@@ -130,35 +318,12 @@ pub(crate) async fn read_keys(
 pub(crate) async fn read_all(
     shared: &Shared,
     partition: u16,
-    names: &[String],
+    names: Vec<String>,
     rows: &[RowName],
-) -> Result<(TimestampMs, std::vec::IntoIter<Option<Bytes>>), EngineError> {
-    let mut call = shared.read_function("ff_read");
-    let mut hashes: Vec<ExecutionId> = rows.iter().map(|(id, _)| *id).collect();
-    hashes.sort_unstable();
-    hashes.dedup();
-    // A call needs a key to be sent to the right node.
-    if names.is_empty() && hashes.is_empty() {
-        call.arg(1).arg(shared.keys.core(ExecutionId::new(partition, uuid::Uuid::nil())));
-    } else {
-        call.arg(names.len() + hashes.len()).arg(names);
-        hashes.iter().for_each(|id| {
-            call.arg(shared.keys.beside(*id));
-        });
-    }
-    shared.begin(&mut call).arg(partition).arg(names.len());
-    for (id, key) in rows {
-        let place = hashes.binary_search(id).unwrap_or_default();
-        call.arg(names.len() + place + 1).arg(row_field(key));
-    }
-    let mut items = reply::array(shared.send(partition, &call).await?)?.into_iter();
-    let now = reply::instant(&reply::next(&mut items)?)?;
-    shared.clock.note(partition, now);
-    let values: Vec<_> = items.map(reply::bytes).collect::<Result<_, _>>()?;
-    if values.len() != names.len() + rows.len() {
-        return Err(EngineError::bug(format!("ff_read answered {} values", values.len())));
-    }
-    Ok((now, values.into_iter()))
+) -> Result<(TimestampMs, Values), EngineError> {
+    let row = |(of, key): &RowName| (Part::Field(row_field(key)), shared.keys.beside_of(of));
+    let reading = Reading { strings: names, parts: rows.iter().map(row).collect() };
+    reading.send(shared, &Home::partition(partition)).await
 }
 
 /// Reads executions of one partition.
@@ -167,13 +332,41 @@ pub(crate) async fn executions(
     partition: u16,
     ids: &[ExecutionId],
 ) -> Result<(TimestampMs, Vec<Option<Entry>>), EngineError> {
-    let names: Vec<_> = ids.iter().map(|id| shared.keys.core(*id)).collect();
-    let (now, values) = read_keys(shared, partition, &names).await?;
-    let entries = ids
-        .iter()
-        .zip(values)
-        .map(|(id, stored)| stored.map(|record| Entry::decode(*id, &record)).transpose());
-    Ok((now, entries.collect::<Result<_, _>>()?))
+    let names = ids.iter().map(|id| shared.keys.core(*id)).collect();
+    let (now, mut values) = read_keys(shared, partition, names).await?;
+    let mut entries = Vec::with_capacity(ids.len());
+    for id in ids {
+        let record = values.bytes()?;
+        entries.push(record.map(|record| Entry::decode(*id, &record)).transpose()?);
+    }
+    Ok((now, entries))
+}
+
+/// A document with the counts of what belongs to it.
+pub(crate) type Counted = (Document, MemberCounts);
+
+/// Reads documents of one home.
+pub(crate) async fn documents(
+    shared: &Shared,
+    home: &Home,
+    ids: &[DocumentId],
+) -> Result<(TimestampMs, Vec<Option<Counted>>), EngineError> {
+    let reading = Reading {
+        strings: ids.iter().map(|id| shared.keys.of_document(id, "core")).collect(),
+        parts: ids.iter().map(|id| (Part::All, shared.keys.tally(id))).collect(),
+    };
+    let (now, mut values) = reading.send(shared, home).await?;
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        let record = values.bytes()?;
+        found.push(record.map(|record| document::decode(id, &record)).transpose()?);
+    }
+    let mut counted = Vec::with_capacity(ids.len());
+    for document in found {
+        let counts = values.counts()?;
+        counted.push(document.map(|document| (document, counts)));
+    }
+    Ok((now, counted))
 }
 
 /// The record of a key: its last instant in 6 bytes, uuid 16, fingerprint 32.

@@ -16,8 +16,8 @@ use ff_core::id::{
 use ff_core::machine::{LeaseTerms, lease};
 use ff_core::policy::Policy;
 use ff_core::state::{
-    About, Attempt, AttemptType, Counts, Execution, Failure, LastEnd, LeaseLoss, Next, Phase,
-    Progress, Waits,
+    About, Attempt, AttemptType, Counts, Execution, Failure, LastEnd, LeaseLoss, Member, Next,
+    Phase, Progress, Waits,
 };
 use ff_core::tags::Tags;
 use ff_core::time::TimestampMs;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// Raised whenever the form of the record changes.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 /// Payloads and results up to this size stand in the record: one key less, and one read less.
 pub(crate) const INLINE_BYTES: usize = 256;
@@ -37,6 +37,9 @@ const HEAD_BYTES: usize = 28;
 const LIMITS_BYTES: usize = 24;
 const LIMITED: u8 = 1;
 const PAYLOAD_BESIDE: u8 = 2;
+const MEMBER: u8 = 4;
+const MEMBER_BYTES: usize = 16;
+const RESUMES: u8 = 8;
 
 /// An execution with what its record carries along.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +84,7 @@ struct Body<'a> {
     last_capability_mismatch_at: Option<TimestampMs>,
     last_transition_at: TimestampMs,
     waits: Option<Cow<'a, Waits>>,
+    member: Option<Cow<'a, Member>>,
     phase: Cow<'a, Phase>,
     payload: Option<Cow<'a, [u8]>>,
     result: Option<(u32, Cow<'a, Content>)>,
@@ -116,6 +120,10 @@ impl Entry {
         if self.payload.is_none() {
             flags |= PAYLOAD_BESIDE;
         }
+        if execution.member.is_some() {
+            flags |= MEMBER;
+            flags |= if resumes(execution) { RESUMES } else { 0 };
+        }
         push_uint(record, execution.last_event, 6);
         push_uint(record, execution.revision, 6);
         push_uint(record, execution.event_seq, 4);
@@ -124,6 +132,9 @@ impl Entry {
         record.extend([kind.code(), flags, 0, 0]);
         if is_limited {
             limits.iter().for_each(|limit| push_uint(record, *limit, 6));
+        }
+        if let Some(member) = &execution.member {
+            record.extend_from_slice(member.flow_id.uuid().as_bytes());
         }
     }
 
@@ -149,6 +160,7 @@ impl Entry {
             last_capability_mismatch_at,
             last_transition_at,
             waits,
+            member,
             phase,
         } = &*self.execution;
         Body {
@@ -175,6 +187,7 @@ impl Entry {
             last_capability_mismatch_at: *last_capability_mismatch_at,
             last_transition_at: *last_transition_at,
             waits: unless_default(waits),
+            member: member.as_deref().map(Cow::Borrowed),
             phase: Cow::Borrowed(phase),
             payload: self.payload.as_deref().map(Cow::Borrowed),
             result: self.result.as_ref().map(|(index, content)| (*index, Cow::Borrowed(content))),
@@ -187,8 +200,10 @@ impl Entry {
         let Some((head, mut rest)) = record.split_at_checked(HEAD_BYTES) else {
             return Err(broken("it is too short"));
         };
-        if head[25] & LIMITED != 0 {
-            rest = rest.get(LIMITS_BYTES..).ok_or_else(|| broken("it is too short"))?;
+        for (flag, bytes) in [(LIMITED, LIMITS_BYTES), (MEMBER, MEMBER_BYTES)] {
+            if head[25] & flag != 0 {
+                rest = rest.get(bytes..).ok_or_else(|| broken("it is too short"))?;
+            }
         }
         let noted_bytes = usize::from(u16::from_be_bytes([head[26], head[27]]));
         let Some((noted, body)) = rest.split_at_checked(noted_bytes) else {
@@ -267,9 +282,15 @@ impl Body<'_> {
             last_capability_mismatch_at: self.last_capability_mismatch_at,
             last_transition_at: self.last_transition_at,
             waits: or_default(self.waits),
+            member: self.member.map(|member| Box::new(member.into_owned())),
             phase: self.phase.into_owned(),
         }
     }
+}
+
+/// Whether the next claim goes on with an open attempt.
+fn resumes(execution: &Execution) -> bool {
+    matches!(&execution.phase, Phase::Runnable(runnable) if runnable.next == Next::Resume)
 }
 
 /// Index and type of the attempt that the next claim opens or continues.
@@ -320,6 +341,25 @@ pub(crate) fn push_uint(bytes: &mut Vec<u8>, number: u64, width: usize) {
     bytes.extend_from_slice(&number.to_be_bytes()[8 - width..]);
 }
 
+/// A number of six bytes that may be negative.
+pub(crate) fn int(bytes: [u8; 6]) -> i64 {
+    (uint(&bytes) << 16).cast_signed() >> 16
+}
+
 pub(crate) fn uint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_bytes_keep_the_sign() {
+        for number in [0, 1, -1, 1_700_000_000_000, -1_700_000_000_000] {
+            let bytes = i64::to_be_bytes(number);
+            let low: [u8; 6] = std::array::from_fn(|at| bytes[at + 2]);
+            assert_eq!(int(low), number);
+        }
+    }
 }

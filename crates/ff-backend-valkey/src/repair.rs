@@ -3,35 +3,55 @@
 use std::sync::Arc;
 
 use ff_core::error::EngineError;
+use ff_core::id::Subject;
 use ff_core::read::Repaired;
 
-use crate::audit::{Findings, audit};
+use crate::audit::{Findings, Places, audit};
 use crate::commit::{self, Committed};
+use crate::item::{Bundle, relist, relist_document};
 use crate::read;
 use crate::store::Shared;
 
-/// Tries for one execution that others keep changing.
+/// Tries for one record that others keep changing.
 const TRIES: usize = 20;
 
-/// Each execution is a commit of its own, which rests on its record being as it was read.
+/// Each record is a commit of its own, which rests on its being as it was read.
 pub(crate) async fn repair(shared: &Arc<Shared>) -> Result<Repaired, EngineError> {
     let Findings { audited: found, mislisted } = audit(shared).await?;
     if mislisted.is_empty() {
         return Ok(Repaired { left: found.clone(), found });
     }
-    for (id, places) in mislisted {
+    for (subject, places) in mislisted {
         for _ in 0..TRIES {
-            let (now, mut entries) = read::executions(shared, id.partition(), &[id]).await?;
-            let entry = entries.pop().flatten().map(Arc::new);
-            let item = commit::relist(shared, id, entry.as_ref(), &places, now)?;
-            let wires = [Arc::clone(&item.wire)];
-            let outcome = commit::send(shared, &wires, true).await?.pop();
-            if let Some(Committed::Done(number)) = outcome {
-                shared.committed(item, number);
+            let bundle = mended(shared, &subject, &places).await?;
+            let groups = [Arc::clone(&bundle.group)];
+            let outcome = commit::send(shared, &groups, true).await?.pop();
+            if let Some(Committed::Done(numbers)) = outcome {
+                shared.committed(bundle, &numbers);
                 break;
             }
         }
     }
     let left = audit(shared).await?.audited;
     Ok(Repaired { found, left })
+}
+
+async fn mended(
+    shared: &Shared,
+    subject: &Subject,
+    places: &Places,
+) -> Result<Bundle, EngineError> {
+    match subject {
+        Subject::Execution(id) => {
+            let (now, mut entries) = read::executions(shared, id.partition(), &[*id]).await?;
+            let entry = entries.pop().flatten().map(Arc::new);
+            relist(shared, *id, entry.as_ref(), places, now)
+        }
+        Subject::Document(id) => {
+            let ids = std::slice::from_ref(id);
+            let (now, mut found) = read::documents(shared, &id.home, ids).await?;
+            let found = found.pop().flatten().map(|(document, _)| Arc::new(document));
+            relist_document(shared, id, found.as_ref(), places, now)
+        }
+    }
 }

@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
+use ff_core::id::{ExecutionId, Home, Subject};
 use ff_core::time::TimestampMs;
 use redis::Value;
 use uuid::Uuid;
+
+use crate::subject;
 
 /// A reply that does not have the form its function promises.
 fn malformed(wanted: &str, found: &Value) -> EngineError {
@@ -61,6 +63,13 @@ pub(crate) fn execution_id(partition: u16, value: Value) -> Result<ExecutionId, 
     let uuid = Uuid::from_slice(&raw)
         .map_err(|_| EngineError::corruption(format!("an index of {partition} holds {raw:?}")))?;
     Ok(ExecutionId::new(partition, uuid))
+}
+
+/// An execution or document of `home` by its short form.
+pub(crate) fn subject(home: &Home, value: Value) -> Result<Subject, EngineError> {
+    let short = some_bytes(value)?;
+    subject::parse(home, &short)
+        .ok_or_else(|| EngineError::corruption(format!("an index of {home} holds {short:?}")))
 }
 
 pub(crate) fn partition(value: &Value) -> Result<u16, EngineError> {

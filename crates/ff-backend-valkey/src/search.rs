@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
-use ff_core::read::{Page, Record, Search, SearchPosition, Seen};
-use ff_core::state::Execution;
+use ff_core::id::{ExecutionId, Subject};
+use ff_core::read::{Listed, Page, Record, Search, SearchPosition, Seen};
 use ff_core::time::TimestampMs;
 use redis::Cmd;
 use uuid::Uuid;
@@ -51,15 +50,16 @@ impl Course for Search {
         Reverse(SearchPosition { created_at, execution_id: ExecutionId::new(0, Uuid::nil()) })
     }
 
-    fn execution_id(at: &Self::Position) -> ExecutionId {
-        at.0.execution_id
+    fn subject(at: &Self::Position) -> Subject {
+        at.0.execution_id.into()
     }
 
     fn limit(&self) -> u32 {
         self.limit
     }
 
-    fn see(&self, at: &Self::Position, found: &Execution, now: TimestampMs) -> Seen<Record> {
+    fn see(&self, at: &Self::Position, found: Listed<'_>, now: TimestampMs) -> Seen<Record> {
+        let Listed::Execution(found) = found else { return Seen::Passed };
         // An id that was removed and given again stands in the list twice.
         if found.about.created_at == at.0.created_at { self.see(found, now) } else { Seen::Passed }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ff_core::backend::{Backend, Identity, Pending, Upkeep};
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
+use ff_core::id::{ExecutionId, Home, Subject};
 use ff_core::machine::Settings;
 use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
 use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
@@ -17,10 +17,11 @@ use redis::{Cmd, Value};
 use crate::classes::Classes;
 use crate::client::Client;
 use crate::clock::Clock;
-use crate::commit::Item;
+use crate::combine::Lines;
 use crate::crowd::Crowds;
-use crate::entries::Entries;
+use crate::entries::{Documents, Entries};
 use crate::error::OpenError;
+use crate::item::{After, Bundle};
 use crate::keys::{Keys, class_of};
 use crate::library::{CALL_VERSION, Library};
 use crate::options::{LibraryClock, ValkeyOptions};
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: Clock,
     pub(crate) entries: Entries,
+    pub(crate) documents: Documents,
     pub(crate) classes: Classes,
     pub(crate) views: Views,
     pub(crate) waiters: Waiters,
@@ -52,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) tail: follow::Tail,
     pub(crate) tails: tails::Listening,
     pub(crate) crowds: Crowds,
+    pub(crate) lines: Lines,
     pub(crate) keyring: keyring::Copy,
     closing: AtomicBool,
 }
@@ -72,6 +75,7 @@ impl ValkeyStore {
             keys,
             settings: Arc::new(settings),
             entries: Entries::new(),
+            documents: Documents::new(),
             classes: Classes::new(),
             views: Views::default(),
             waiters: Waiters::new(),
@@ -79,6 +83,7 @@ impl ValkeyStore {
             tail: follow::Tail::new(),
             tails: tails::Listening::default(),
             crowds: Crowds::default(),
+            lines: Lines::default(),
             keyring: keyring::Copy::new(keyring),
             closing: AtomicBool::new(false),
             options,
@@ -133,20 +138,39 @@ impl Shared {
         self.client.send(self.keys.slot(partition), call).await
     }
 
-    /// What follows from an item that was committed.
-    pub(crate) fn committed(self: &Arc<Self>, item: Item, number: u64) {
-        if let Some(due) = item.due {
-            timers::note(self, item.id.partition(), due);
-        }
-        let (id, ready) = (item.id, item.ready.clone());
-        match item.settle(number) {
-            Some(entry) => {
-                if let (Some(queue), Some(place)) = (ready, entry.execution.queue_place()) {
-                    self.became_ready(&queue.into(), id, &place);
-                }
-                self.entries.keep(&Arc::new(entry));
+    pub(crate) async fn send_home(&self, home: &Home, call: &Cmd) -> Result<Value, EngineError> {
+        self.client.send(self.keys.slot_of(home), call).await
+    }
+
+    /// What follows from items that were committed; `numbers` are those of their last events.
+    pub(crate) fn committed(self: &Arc<Self>, bundle: Bundle, numbers: &[u64]) {
+        for (item, number) in bundle.items.into_iter().zip(numbers) {
+            if let Some(due) = item.due {
+                timers::note(self, &item.subject.home(), due);
             }
-            None => self.entries.forget(id),
+            let (subject, ready) = (item.subject.clone(), item.ready.clone());
+            match (item.settle(*number), subject) {
+                (Some(After::Execution(entry)), Subject::Execution(id)) => {
+                    if let (Some(queue), Some(place)) = (ready, entry.execution.queue_place()) {
+                        self.became_ready(&queue.into(), id, &place);
+                    }
+                    self.entries.keep(&entry);
+                }
+                (Some(After::Document(document)), _) => self.documents.keep(document),
+                (_, subject) => self.forget_one(&subject),
+            }
+        }
+    }
+
+    /// What is remembered of these may be wrong.
+    pub(crate) fn forget(&self, bundle: &Bundle) {
+        bundle.items.iter().for_each(|item| self.forget_one(&item.subject));
+    }
+
+    fn forget_one(&self, subject: &Subject) {
+        match subject {
+            Subject::Execution(id) => self.entries.forget(*id),
+            Subject::Document(id) => self.documents.forget(id),
         }
     }
 
@@ -239,7 +263,7 @@ impl Upkeep for ValkeyStore {
     }
 
     fn server_time_ms(&self) -> Pending<'_, Result<TimestampMs, EngineError>> {
-        Box::pin(async { Ok(read::read_keys(&self.shared, 0, &[]).await?.0) })
+        Box::pin(async { Ok(read::read_keys(&self.shared, 0, Vec::new()).await?.0) })
     }
 
     fn trim(&self, trim: Trim) -> Pending<'_, Result<Trimmed, EngineError>> {

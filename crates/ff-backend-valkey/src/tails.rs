@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ff_core::error::EngineError;
+use ff_core::id::Home;
 use ff_core::read::{Followed, StreamPage, StreamRange};
 use ff_core::tails::Tails;
 use futures_util::FutureExt as _;
@@ -198,8 +199,11 @@ fn tell(
                 tails.tell(reply::execution_id(*partition, Value::BulkString(body.to_vec()))?);
             } else {
                 let last = number * log::NUMBERS;
-                let events = log::decode_entry(*partition, last, &body)?;
-                events.iter().for_each(|event| tails.tell(event.subject));
+                let events = log::decode_entry(&Home::partition(*partition), last, &body)?;
+                events
+                    .iter()
+                    .filter_map(|event| event.subject.execution_id())
+                    .for_each(|id| tails.tell(id));
             }
         }
     }

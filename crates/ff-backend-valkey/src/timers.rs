@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ff_core::error::EngineError;
+use ff_core::id::Home;
 use ff_core::read::Followed;
 use ff_core::time::TimestampMs;
 use tokio::sync::watch;
@@ -53,10 +54,10 @@ impl Timers {
     }
 }
 
-/// A timer of `partition` was set by this process.
-pub(crate) fn note(shared: &Arc<Shared>, partition: u16, due: TimestampMs) {
+/// A timer of `home` was set by this process.
+pub(crate) fn note(shared: &Arc<Shared>, home: &Home, due: TimestampMs) {
     shared.timers.set(due);
-    let now = shared.clock.estimate(partition);
+    let now = shared.clock.estimate(home);
     let soon = now.is_some_and(|now| due < now.after(LOOK_MS));
     if soon && !shared.timers.engines.is_running() {
         tokio::spawn(push(Arc::clone(shared), due));

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use ff_core::error::EngineError;
+use ff_core::id::Home;
 use ff_core::operation::{Trim, Trimmed};
 use ff_core::time::TimestampMs;
 
-use crate::commit::{HOUR_MS, ITEMS_MOST, OLD};
+use crate::commit::ITEMS_MOST;
+use crate::item::{HOUR_MS, OLD};
 use crate::store::{Shared, join_all};
 use crate::{keyring, read, reply};
 
@@ -57,9 +59,9 @@ async fn sweep(shared: &Shared, partition: u16) -> Result<bool, EngineError> {
     let oldest = reply::array(shared.send(partition, &first).await?)?;
     let Some(oldest) = oldest.first() else { return Ok(false) };
     let hour = reply::number(oldest)?;
-    let now: TimestampMs = match shared.clock.estimate(partition) {
+    let now: TimestampMs = match shared.clock.estimate(&Home::partition(partition)) {
         Some(now) => now,
-        None => read::read_keys(shared, partition, &[]).await?.0,
+        None => read::read_keys(shared, partition, Vec::new()).await?.0,
     };
     if hour >= now.0.div_euclid(HOUR_MS) - HOURS_LISTED {
         return Ok(false);

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
-use ff_core::read::{Leaf, Page, Seen};
-use ff_core::state::Execution;
+use ff_core::id::{DocumentId, ExecutionId, Home, Subject};
+use ff_core::read::{Leaf, Listed, Page, Seen};
 use ff_core::time::TimestampMs;
 use redis::{Cmd, Value};
 
 use crate::everywhere::Missing;
+use crate::read::Counted;
 use crate::record::Entry;
 use crate::store::{Shared, join_all};
 use crate::{read, reply};
@@ -21,7 +21,7 @@ const READ_MOST: usize = 64;
 /// A question over all partitions.
 pub(crate) trait Course: Sync {
     /// Its order is that of the walk.
-    type Position: Copy + Ord + Send + Sync;
+    type Position: Clone + Ord + Send + Sync;
 
     type Item: Send;
 
@@ -38,12 +38,12 @@ pub(crate) trait Course: Sync {
     /// before this, or at it.
     fn sure(last: Self::Position) -> Self::Position;
 
-    fn execution_id(at: &Self::Position) -> ExecutionId;
+    fn subject(at: &Self::Position) -> Subject;
 
     fn limit(&self) -> u32;
 
     /// What an entry is to the question.
-    fn see(&self, at: &Self::Position, found: &Execution, now: TimestampMs) -> Seen<Self::Item>;
+    fn see(&self, at: &Self::Position, found: Listed<'_>, now: TimestampMs) -> Seen<Self::Item>;
 
     fn cursor_after(&self, at: Self::Position) -> String;
 }
@@ -58,11 +58,11 @@ pub(crate) async fn page<C: Course>(
     let mut walk = Walk { shared, course, behind };
     loop {
         let (positions, more) = walk.step().await?;
-        let found = load(shared, positions.iter().map(C::execution_id).collect()).await?;
+        let found = load(shared, positions.iter().map(C::subject).collect()).await?;
         let is_done = positions.iter().any(|at| {
-            let seen = |(now, entry): &(_, Entry)| course.see(at, &entry.execution, *now);
-            let see = || found.get(&C::execution_id(at)).map_or(Seen::Passed, seen);
-            leaf.look(*at, see).is_break()
+            let seen = |found: &Found| course.see(at, found.listed(), found.now());
+            let see = || found.get(&C::subject(at)).map_or(Seen::Passed, seen);
+            leaf.look(at.clone(), see).is_break()
         });
         if is_done || !more {
             return Ok(leaf.finish(|last| course.cursor_after(last)));
@@ -91,20 +91,21 @@ impl<C: Course> Walk<'_, C> {
             let fronts = self.fronts(most).await?;
             // What a partition has not shown comes behind this.
             let unseen = fronts.iter().filter(|front| !front.complete);
-            let sure = unseen.filter_map(|front| front.positions.iter().max()).copied();
+            let sure = unseen.filter_map(|front| front.positions.iter().max()).cloned();
             let sure = sure.map(C::sure).min();
             let mut positions: Vec<_> = fronts.into_iter().flat_map(|f| f.positions).collect();
             positions.sort_unstable();
             positions.dedup();
             positions.retain(|at| {
-                self.behind.is_none_or(|behind| *at > behind) && sure.is_none_or(|sure| *at <= sure)
+                self.behind.as_ref().is_none_or(|behind| at > behind)
+                    && sure.as_ref().is_none_or(|sure| at <= sure)
             });
             if positions.is_empty() && sure.is_some() {
                 // All that was shown lies too close together: look further.
                 most *= 2;
                 continue;
             }
-            self.behind = positions.last().copied().or(self.behind);
+            self.behind = positions.last().cloned().or(self.behind.take());
             return Ok((positions, sure.is_some()));
         }
     }
@@ -113,7 +114,7 @@ impl<C: Course> Walk<'_, C> {
         let replies = self
             .shared
             .everywhere(C::FUNCTION, Missing::Wait, |call, partitions| {
-                self.course.arguments(call, self.behind, most);
+                self.course.arguments(call, self.behind.clone(), most);
                 call.arg(partitions);
             })
             .await?;
@@ -141,25 +142,67 @@ fn read_front<C: Course>(front: Value) -> Result<Front<C::Position>, EngineError
     Ok(Front { positions, complete })
 }
 
-/// The records of these executions that exist, each with the time at which it was read.
+/// A record, and the time at which it was read.
+enum Found {
+    Execution(TimestampMs, Box<Entry>),
+    Document(TimestampMs, Box<Counted>),
+}
+
+impl Found {
+    fn now(&self) -> TimestampMs {
+        match self {
+            Self::Execution(now, _) | Self::Document(now, _) => *now,
+        }
+    }
+
+    fn listed(&self) -> Listed<'_> {
+        match self {
+            Self::Execution(_, entry) => Listed::Execution(&entry.execution),
+            Self::Document(_, found) => Listed::Document(&found.0, &found.1),
+        }
+    }
+}
+
+/// The records of these that exist.
 async fn load(
     shared: &Arc<Shared>,
-    ids: BTreeSet<ExecutionId>,
-) -> Result<HashMap<ExecutionId, (TimestampMs, Entry)>, EngineError> {
-    let mut by_partition: BTreeMap<u16, Vec<ExecutionId>> = BTreeMap::new();
-    for id in ids {
-        by_partition.entry(id.partition()).or_default().push(id);
+    subjects: BTreeSet<Subject>,
+) -> Result<HashMap<Subject, Found>, EngineError> {
+    let mut executions: BTreeMap<u16, Vec<ExecutionId>> = BTreeMap::new();
+    let mut documents: BTreeMap<Home, Vec<DocumentId>> = BTreeMap::new();
+    for subject in subjects {
+        match subject {
+            Subject::Execution(id) => executions.entry(id.partition()).or_default().push(id),
+            Subject::Document(id) => documents.entry(id.home.clone()).or_default().push(id),
+        }
     }
-    let parts = by_partition.values().flat_map(|ids| ids.chunks(READ_MOST));
-    let reads = parts.filter_map(|part| {
+    let parts = executions.values().flat_map(|ids| ids.chunks(READ_MOST));
+    let executions = parts.filter_map(|part| {
         let partition = part.first()?.partition();
         Some(async move { read::executions(shared, partition, part).await })
     });
+    let parts = documents.values().flat_map(|ids| ids.chunks(READ_MOST));
+    let documents = parts.filter_map(|part| {
+        let home = &part.first()?.home;
+        Some(async move { read::documents(shared, home, part).await })
+    });
+    let (executions, documents) = tokio::join!(join_all(executions), join_all(documents));
     let mut found = HashMap::new();
-    for read in join_all(reads).await {
+    for read in executions {
         let (now, entries) = read?;
         let entries = entries.into_iter().flatten();
-        found.extend(entries.map(|entry| (entry.execution.id, (now, entry))));
+        found.extend(
+            entries
+                .map(|entry| (entry.execution.id.into(), Found::Execution(now, Box::new(entry)))),
+        );
+    }
+    for read in documents {
+        let (now, documents) = read?;
+        let documents = documents.into_iter().flatten();
+        found.extend(
+            documents
+                .map(|counted| ((&counted.0.id).into(), Found::Document(now, Box::new(counted)))),
+        );
     }
     Ok(found)
 }

@@ -79,7 +79,7 @@ impl Doctor {
         }
         say(format_args!("violated   {} times:", violations.len()))?;
         for violation in violations.iter().take(LISTED) {
-            let of = violation.execution_id.map(|id| format!(" {id}")).unwrap_or_default();
+            let of = violation.subject.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
             say(format_args!("  {}{of}: {}", violation.invariant, violation.detail))?;
         }
         if violations.len() > LISTED {

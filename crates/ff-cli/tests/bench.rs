@@ -131,6 +131,20 @@ fn suspend_resume_times_every_sample() {
 }
 
 #[test]
+fn flows_are_timed_from_submit_to_join_and_cancel() {
+    for arguments in [
+        &["chain", "--flows", "5", "--steps", "4", "--workers", "3"][..],
+        &["fanout", "--n", "80", "--samples", "2", "--workers", "3"],
+        &["quorum_cancel", "--n", "80", "--samples", "2"],
+    ] {
+        for report in reports(arguments) {
+            is_positive(&report, &["p50_ms", "p99_ms", "throughput_per_s"]);
+            assert_eq!(report["invariants_ok"], true, "{arguments:?}");
+        }
+    }
+}
+
+#[test]
 fn stream_times_every_sample_for_every_tail() {
     let small = ["--frames", "500", "--producers", "3", "--batch", "50", "--samples", "20"];
     let arguments = [&["stream", "--tails", "3"][..], &small].concat();

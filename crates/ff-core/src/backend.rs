@@ -10,7 +10,10 @@ use crate::error::{EngineError, Refusal};
 use crate::event::Envelope;
 use crate::limits;
 use crate::machine::Settings;
-use crate::operation::{Claim, Command, Operation, Reply, Submit, Submitted, Task, Trim, Trimmed};
+use crate::operation::{
+    CascadeCompletion, Claim, Command, Operation, Reply, Submit, SubmitFlow, Submitted,
+    SubmittedFlow, Task, Trim, Trimmed,
+};
 use crate::read::{Answer, Follow, Followed, Query, Question, Repaired, StreamPage, Tail, Topic};
 use crate::time::TimestampMs;
 
@@ -112,6 +115,25 @@ pub trait BackendExt: Backend {
         async move {
             let replies = pending?.await;
             Ok(replies.into_iter().map(|reply| Submit::reply(reply?)).collect())
+        }
+    }
+
+    /// Submits a whole graph and waits until all its members are there. Should this process end
+    /// in between, an engine carries it on.
+    fn submit_graph(
+        &self,
+        submit: SubmitFlow,
+    ) -> impl Future<Output = Result<SubmittedFlow, EngineError>> + Send
+    where
+        Self: Sync,
+    {
+        let large = submit.members.len() > limits::FLOW_STEP as usize;
+        let submitting = self.call(submit);
+        async move {
+            let submitted = submitting.await?;
+            let flow_id = submitted.flow_id;
+            while large && self.call(CascadeCompletion { flow_id }).await?.more {}
+            Ok(submitted)
         }
     }
 

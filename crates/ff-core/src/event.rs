@@ -6,21 +6,21 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{ExecutionId, FlowId, Kind, LaneId, Namespace, WorkerInstanceId};
-use crate::state::{Execution, Outcome};
+use crate::id::{FlowId, Home, Kind, LaneId, Namespace, Subject, WorkerInstanceId};
+use crate::state::{Body, Document, Execution, Outcome};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
 
-/// `<partition>-<number>`, as `7-42`. Numbers rise within a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// `<log>-<number>`, as `7-42`. Numbers rise within a log.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EventId {
-    pub partition: u16,
+    pub home: Home,
     pub number: u64,
 }
 
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.partition, self.number)
+        write!(f, "{}-{}", self.home.log(), self.number)
     }
 }
 
@@ -79,6 +79,15 @@ event_kinds! {
     WaitpointClosed = 23, "waitpoint.closed";
     TokenIssued = 24, "waitpoint.token_issued";
     SignalAccepted = 25, "signal.accepted";
+    Skipped = 26, "execution.skipped";
+    Released = 27, "execution.released";
+    FlowCreated = 28, "flow.created";
+    FlowChanged = 29, "flow.changed";
+    FlowCompleted = 30, "flow.completed";
+    FlowFailed = 31, "flow.failed";
+    FlowCancelled = 32, "flow.cancelled";
+    FlowReopened = 33, "flow.reopened";
+    EdgeResolved = 34, "edge.resolved";
 }
 
 /// What the log keeps of one transition.
@@ -89,9 +98,10 @@ pub struct Event {
     /// Number of the event before this one about the same subject; 0 for none. The chain leads
     /// through an execution's history without an index.
     pub previous: u64,
-    pub subject: ExecutionId,
+    pub subject: Subject,
     pub namespace: Namespace,
-    pub lane: LaneId,
+    /// None for what belongs to no lane.
+    pub lane: Option<LaneId>,
     /// 1, 2, 3 … per subject, without holes.
     pub seq: u64,
     pub kind: EventKind,
@@ -123,7 +133,7 @@ pub struct Envelope {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventAbout {
-    pub kind: Kind,
+    pub kind: Option<Kind>,
     pub flow_id: Option<FlowId>,
     pub tags: Tags,
 }
@@ -131,16 +141,31 @@ pub struct EventAbout {
 impl Envelope {
     /// The event with what its record, if there still is one, says now. The last event of an
     /// execution brings along what can no longer be looked up.
-    pub fn new(event: Event, execution: Option<&Execution>) -> Self {
-        let about = match execution {
-            Some(execution) => Some(EventAbout {
-                kind: execution.about.kind.clone(),
-                flow_id: None,
-                tags: execution.tags.clone(),
-            }),
-            None => EventAbout::carried(&event),
-        };
+    pub fn new(event: Event, about: Option<EventAbout>) -> Self {
+        let about = about.or_else(|| EventAbout::carried(&event));
         Self { event, about }
+    }
+}
+
+impl From<&Execution> for EventAbout {
+    fn from(execution: &Execution) -> Self {
+        Self {
+            kind: Some(execution.about.kind.clone()),
+            flow_id: execution.member.as_ref().map(|member| member.flow_id),
+            tags: execution.tags.clone(),
+        }
+    }
+}
+
+impl From<&Document> for EventAbout {
+    fn from(document: &Document) -> Self {
+        match &document.body {
+            Body::Flow(flow) => Self {
+                kind: Some(flow.kind.clone()),
+                flow_id: Some(flow.id),
+                tags: flow.tags.clone(),
+            },
+        }
     }
 }
 
@@ -149,7 +174,7 @@ impl EventAbout {
         let Some(Detail::Text(kind)) = event.data.get("kind") else { return None };
         let Some(Detail::Map(tags)) = event.data.get("tags") else { return None };
         Some(Self {
-            kind: Kind::new(kind).ok()?,
+            kind: Some(Kind::new(kind).ok()?),
             flow_id: None,
             tags: Tags::new(tags.clone()).ok()?,
         })
@@ -158,7 +183,7 @@ impl EventAbout {
 
 impl Event {
     pub fn id(&self) -> EventId {
-        EventId { partition: self.subject.partition(), number: self.number }
+        EventId { home: self.subject.home(), number: self.number }
     }
 }
 

@@ -19,6 +19,19 @@ pub const CLAIM_WAIT_MS: u64 = 60_000;
 pub const NAMESPACE_BYTES: usize = 63;
 pub const LANE_BYTES: usize = 64;
 pub const KIND_BYTES: usize = 128;
+/// Members and edges of one submitted graph, and of a flow in all.
+pub const FLOW_SUBMIT_MEMBERS: usize = 2000;
+pub const FLOW_SUBMIT_EDGES: usize = 10_000;
+/// Payloads of one submitted graph.
+pub const FLOW_SUBMIT_BYTES: usize = 16 << 20;
+pub const FLOW_MEMBERS: u32 = 100_000;
+pub const FLOW_EDGES: u32 = 500_000;
+/// Edges that one step resolves, or members that it cancels, adds or removes; the rest is carried on.
+pub const FLOW_STEP: u32 = 64;
+/// Bytes of results that a task's inputs carry.
+pub const INPUT_BYTES: usize = 4 << 20;
+pub const EDGE_NAME_BYTES: usize = 256;
+pub const MEMBER_NAME_BYTES: usize = 256;
 pub const WORKER_BYTES: usize = 256;
 pub const IDEMPOTENCY_KEY_BYTES: usize = 256;
 pub const CONTENT_TYPE_BYTES: usize = 256;

@@ -33,7 +33,10 @@ impl Tags {
 
     /// Point writes on existing things need the form `<caller>.<field>`, so that callers do not
     /// overwrite each other.
-    pub(crate) fn check_owned_keys(&self) -> Result<(), Refusal> {
+    pub(crate) fn check_point_write(&self) -> Result<(), Refusal> {
+        if self.is_empty() {
+            return Err(Refusal::invalid("tags", "no tag is given"));
+        }
         match self.0.keys().find(|key| !is_owned_key(key)) {
             None => Ok(()),
             Some(key) => Err(Refusal::at(

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ff_core::error::Refusal;
-use ff_core::machine::{self, Changes, Need, Needs, Overlay, QueueView, Settings};
+use ff_core::machine::{self, Changes, Facts as _, Need, Needs, Overlay, QueueView, Settings};
 use ff_core::operation::{Claim, Command, Reply, Task};
 use ff_core::time::TimestampMs;
 
@@ -56,6 +56,8 @@ impl Batch {
             match job {
                 Job::Command(command) => {
                     needs.0.extend(command.execution_id().map(Need::Execution));
+                    let partitions = &self.overlay.settings().partitions;
+                    needs.0.extend(command.document_id(partitions).map(Need::Document));
                 }
                 Job::Claim(claim) => {
                     // One lane is the common case; with several, which are asked and how far

@@ -2,16 +2,17 @@
 
 use ff_core::error::EngineError;
 use ff_core::event::Event;
-use ff_core::state::{Attempt, Execution};
+use ff_core::state::{Attempt, Document, Execution};
 use ff_core::token::Keyring;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Each is raised whenever the form of the record changes.
-const EXECUTION: u8 = 3;
-const ATTEMPT: u8 = 2;
+const EXECUTION: u8 = 4;
+const DOCUMENT: u8 = 1;
+const ATTEMPT: u8 = 3;
 const KEYRING: u8 = 2;
-const EVENT: u8 = 2;
+const EVENT: u8 = 3;
 
 fn encode<T: Serialize>(version: u8, value: &T) -> Result<Vec<u8>, EngineError> {
     let mut bytes = Vec::with_capacity(256);
@@ -37,6 +38,14 @@ pub fn encode_execution(execution: &Execution) -> Result<Vec<u8>, EngineError> {
 
 pub fn decode_execution(bytes: &[u8]) -> Result<Execution, EngineError> {
     decode("execution", EXECUTION, bytes)
+}
+
+pub fn encode_document(document: &Document) -> Result<Vec<u8>, EngineError> {
+    encode(DOCUMENT, document)
+}
+
+pub fn decode_document(bytes: &[u8]) -> Result<Document, EngineError> {
+    decode("document", DOCUMENT, bytes)
 }
 
 pub fn encode_attempt(attempt: &Attempt) -> Result<Vec<u8>, EngineError> {

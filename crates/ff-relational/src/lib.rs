@@ -12,8 +12,8 @@ mod writes;
 
 pub use batch::{Answer, Batch, Job, Outcome};
 pub use codec::{
-    decode_attempt, decode_event, decode_execution, decode_keyring, encode_attempt, encode_event,
-    encode_execution, encode_keyring,
+    decode_attempt, decode_document, decode_event, decode_execution, decode_keyring,
+    encode_attempt, encode_document, encode_event, encode_execution, encode_keyring,
 };
 pub use waiting::{Waiter, Waiting};
-pub use writes::{ExecutionWrite, IndexChange, Writes};
+pub use writes::{DocumentWrite, ExecutionWrite, IndexChange, Writes};

@@ -1,15 +1,17 @@
 //! What a batch leaves to be written: the net difference, row by row.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ff_core::capability::Capabilities;
 use ff_core::content::Content;
 use ff_core::event::Event;
-use ff_core::id::{ExecutionId, LaneId, Namespace};
-use ff_core::machine::{Changed, Changes, DedupKey, DedupRecord, FrameChange, RowChange};
-use ff_core::state::{Attempt, Execution, QueuePlace, Relisted};
+use ff_core::id::{DocumentId, ExecutionId, LaneId, Namespace};
+use ff_core::machine::{
+    Changed, ChangedDocument, Changes, DedupKey, DedupRecord, FrameChange, RowChange,
+};
+use ff_core::state::{Attempt, Document, Execution, QueuePlace, Recounted, Relisted};
 use ff_core::time::TimestampMs;
 use ff_core::token::Keyring;
 
@@ -17,10 +19,12 @@ use ff_core::token::Keyring;
 #[derive(Debug, Default)]
 pub struct Writes {
     pub executions: Vec<ExecutionWrite>,
+    pub documents: Vec<DocumentWrite>,
     pub dedups: Vec<(DedupKey, DedupRecord)>,
     pub events: Vec<Event>,
     pub keyring: Option<Arc<Keyring>>,
     by_id: HashMap<ExecutionId, usize>,
+    by_document: HashMap<DocumentId, usize>,
 }
 
 /// One execution: how it was stored, how it must be stored, and the rows beside it.
@@ -43,6 +47,20 @@ pub struct ExecutionWrite {
     pub frames: Vec<FrameChange>,
 }
 
+/// One document: how it was stored, how it must be stored, and the rows beside it.
+#[derive(Debug)]
+pub struct DocumentWrite {
+    pub id: DocumentId,
+    /// None: there is no row.
+    pub before: Option<Arc<Document>>,
+    /// None: there must be no row.
+    pub after: Option<Arc<Document>>,
+    /// Rows that are stored must go before new ones are written.
+    pub purge: bool,
+    /// Rows beside it, in order.
+    pub rows: Vec<RowChange>,
+}
+
 /// A row of an index that goes, and one that comes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct IndexChange<T> {
@@ -55,6 +73,9 @@ impl Writes {
     pub(crate) fn take(&mut self, changes: Changes) {
         for changed in changes.executions {
             self.take_execution(changed);
+        }
+        for changed in changes.documents {
+            self.take_document(changed);
         }
         self.dedups.extend(changes.dedup);
         self.keyring = changes.keyring.or(self.keyring.take());
@@ -81,11 +102,49 @@ impl Writes {
         write.frames.extend(changed.frames);
     }
 
+    fn take_document(&mut self, changed: ChangedDocument) {
+        self.events.extend(changed.events);
+        let index = *self.by_document.entry(changed.id.clone()).or_insert_with(|| {
+            self.documents.push(DocumentWrite::stored(changed.id, changed.before));
+            self.documents.len() - 1
+        });
+        let Some(write) = self.documents.get_mut(index) else { return };
+        if changed.after.is_none() {
+            write.purge = write.before.is_some();
+            write.rows.clear();
+        }
+        write.after = changed.after;
+        write.rows.extend(changed.rows);
+    }
+
     /// Drops what came and went within the batch, and sorts.
     pub(crate) fn settle(&mut self) {
         self.executions.retain(|write| write.before.is_some() || write.after.is_some());
         self.executions.sort_unstable_by_key(|write| write.id);
         self.by_id.clear();
+        self.documents.retain(|write| write.before.is_some() || write.after.is_some());
+        self.documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        self.by_document.clear();
+        // Executions of one batch may have come in any order; the log is in that of its numbers.
+        self.events.sort_unstable_by_key(|event| event.number);
+    }
+
+    /// What to add to the counts of documents that executions belong to.
+    pub fn tallies(&self) -> BTreeMap<(DocumentId, u8), i64> {
+        let mut tallies = BTreeMap::new();
+        for write in &self.executions {
+            let Some(change) = Recounted::between(write.before.as_deref(), write.after.as_deref())
+            else {
+                continue;
+            };
+            for (field, delta) in change.deltas() {
+                *tallies.entry((change.flow.clone(), field)).or_default() += delta;
+            }
+        }
+        // What is removed takes its counts along.
+        let removed = |id: &DocumentId| self.documents.iter().any(|w| w.purge && w.id == *id);
+        tallies.retain(|(id, _), delta| *delta != 0 && !removed(id));
+        tallies
     }
 
     /// Queues that have an entry they did not have, one item for each entry.
@@ -111,6 +170,9 @@ impl Writes {
     /// Whether the earliest timer may be another than before.
     pub fn moves_timers(&self) -> bool {
         self.executions.iter().any(|write| {
+            let change = write.timer_change();
+            change.out.is_some() || change.into.is_some()
+        }) || self.documents.iter().any(|write| {
             let change = write.timer_change();
             change.out.is_some() || change.into.is_some()
         })
@@ -163,6 +225,29 @@ impl ExecutionWrite {
 
     pub fn listing_change(&self) -> Relisted<'_> {
         Relisted::between(self.before.as_deref(), self.after.as_deref())
+    }
+}
+
+impl DocumentWrite {
+    /// A document as if it were new: all that lists it is to be written.
+    pub fn listing(document: Document) -> Self {
+        let write = Self::stored(document.id.clone(), None);
+        Self { after: Some(Arc::new(document)), ..write }
+    }
+
+    fn stored(id: DocumentId, before: Option<Arc<Document>>) -> Self {
+        Self { id, before, after: None, purge: false, rows: Vec::new() }
+    }
+
+    pub fn timer_change(&self) -> IndexChange<TimestampMs> {
+        IndexChange::between(
+            self.before.as_ref().and_then(|before| before.due()).map(|due| due.at),
+            self.after.as_ref().and_then(|after| after.due()).map(|due| due.at),
+        )
+    }
+
+    pub fn listing_change(&self) -> Relisted<'_> {
+        Relisted::of_document(self.before.as_deref(), self.after.as_deref())
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::event::{Event, EventKind};
-use ff_core::id::ExecutionId;
+use ff_core::id::{Home, Subject};
 use ff_core::limits;
 use ff_core::read::{EventFilter, Follow, From};
 
@@ -27,16 +27,16 @@ pub async fn read_all(backend: &dyn Backend) -> Vec<Event> {
 /// What is wrong with a log that must be whole; empty when nothing is.
 pub fn violations(events: &[Event]) -> Vec<String> {
     let mut found = Vec::new();
-    let mut lives: BTreeMap<ExecutionId, Life> = BTreeMap::new();
-    let mut last_numbers: BTreeMap<u16, u64> = BTreeMap::new();
+    let mut lives: BTreeMap<Subject, Life> = BTreeMap::new();
+    let mut last_numbers: BTreeMap<Home, u64> = BTreeMap::new();
     for event in events {
-        let last_number = last_numbers.entry(event.subject.partition()).or_default();
+        let last_number = last_numbers.entry(event.subject.home()).or_default();
         if event.number <= *last_number {
             found.push(format!("event numbers do not rise at {event:?}"));
         }
         *last_number = event.number;
-        if event.kind == EventKind::Submitted {
-            lives.insert(event.subject, Life::default());
+        if matches!(event.kind, EventKind::Submitted | EventKind::FlowCreated) {
+            lives.insert(event.subject.clone(), Life::default());
         }
         match lives.get_mut(&event.subject) {
             Some(life) => found.extend(life.take(event)),

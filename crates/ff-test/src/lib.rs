@@ -6,6 +6,7 @@
 //! - [`conformance`]: one body of tests for every backend.
 //! - [`docs`]: pages of the documentation that the code makes.
 //! - [`grants`]: short words for grants.
+//! - [`graphs`]: short words for flows.
 //! - [`history`]: invariants that only the event log shows.
 //! - [`differential`]: random operations on the oracle and on a store, every reply and the whole
 //!   state compared.
@@ -20,6 +21,7 @@ pub mod conformance;
 pub mod differential;
 pub mod docs;
 pub mod grants;
+pub mod graphs;
 pub mod history;
 pub mod oracle;
 pub mod output;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use ff_backend_sqlite::{Clock, Durability, ManualClock, SqliteOptions, SqliteStore};
 use ff_backend_valkey::{LibraryClock, ValkeyOptions, ValkeyStore};
-use ff_core::backend::{Backend, Pending};
+use ff_core::backend::{Backend, Pending, Upkeep as _};
 use ff_core::machine::Settings;
 use ff_core::partition::PartitionConfig;
 use ff_core::time::TimestampMs;
@@ -47,7 +47,7 @@ pub async fn oracle() -> World {
 pub struct SqliteStage {
     pub store: Arc<SqliteStore>,
     pub clock: ManualClock,
-    _directory: Option<TempDir>,
+    directory: Option<TempDir>,
 }
 
 impl SqliteStage {
@@ -79,7 +79,19 @@ impl SqliteStage {
             ..options
         };
         let store = SqliteStore::open(options).expect("the store opens");
-        Self { store: Arc::new(store), clock, _directory: directory }
+        Self { store: Arc::new(store), clock, directory }
+    }
+
+    /// The store as it is after its process was killed. The file must be let go of first.
+    pub fn after_a_kill(self) -> Self {
+        let Self { store, clock, directory } = self;
+        let partitions = store.settings().partitions;
+        drop(store);
+        let path = directory.as_ref().expect("a store on a file").path().join("ff.db");
+        let options = SqliteOptions { durability: Durability::Off, ..SqliteOptions::file(path) };
+        let reopened = Self::open(options, partitions, directory);
+        reopened.clock.advance(clock.now().0 - BEGINNING.0);
+        reopened
     }
 }
 
@@ -108,7 +120,7 @@ pub async fn sqlite_memory() -> World {
 /// it is moved.
 pub struct ValkeyStage {
     pub store: Arc<ValkeyStore>,
-    prefix: String,
+    options: ValkeyOptions,
     now: AtomicI64,
 }
 
@@ -138,14 +150,21 @@ impl ValkeyStage {
 
     /// What its keys begin with.
     pub fn prefix(&self) -> &str {
-        &self.prefix
+        &self.options.prefix
     }
 
     async fn open(options: ValkeyOptions) -> Self {
-        let prefix = options.prefix.clone();
-        let store = ValkeyStore::open(options).await.expect("the store opens");
+        let store = ValkeyStore::open(options.clone()).await.expect("the store opens");
         store.set_clock(BEGINNING).await.expect("the clock is set");
-        Self { store: Arc::new(store), prefix, now: AtomicI64::new(BEGINNING.0) }
+        Self { store: Arc::new(store), options, now: AtomicI64::new(BEGINNING.0) }
+    }
+
+    /// Another process on the same keys, after this one was killed.
+    pub async fn after_a_kill(self) -> Self {
+        let Self { store, options, now } = self;
+        drop(store);
+        let store = ValkeyStore::open(options.clone()).await.expect("the store opens");
+        Self { store: Arc::new(store), options, now }
     }
 }
 

@@ -75,6 +75,11 @@ impl World {
         Self { backend: stage.backend(), stage: Box::new(stage) }
     }
 
+    /// The same for a while, on a stage that goes on without it; its clock cannot be moved here.
+    pub fn on(stage: &impl Stage) -> Self {
+        Self::new(crate::stages::InItsTime(stage.backend()))
+    }
+
     pub async fn now(&self) -> TimestampMs {
         self.backend.server_time_ms().await.expect("the time")
     }

@@ -1,8 +1,8 @@
--- The store's clock: the time of the node that owns the partition.
+-- The store's clock: the time of the node that owns the home.
 -- Replaced by clock_settable.lua in the library that tests load on servers of their own.
 
 -- Unix milliseconds.
-local function clock(prefix, partition)
+local function clock(prefix, home)
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end

@@ -1,12 +1,22 @@
--- Key names. Every key begins with the family name and the partition's hash tag; caller text comes
--- behind it and can therefore not change the slot.
+-- Key names. Every key begins with the family name and the hash tag of its home; caller text comes
+-- behind it and can therefore not change the slot. A home is given as its tag: `{fp:7}`.
 
-local function index_key(prefix, partition)
-  return prefix .. ':idx:{fp:' .. partition .. '}'
+-- The home of executions and flows.
+local function partition_home(partition)
+  return '{fp:' .. partition .. '}'
 end
 
-local function execution_key(prefix, partition, uuid)
-  return prefix .. ':exec:{fp:' .. partition .. '}:' .. uuid
+local function index_key(prefix, home)
+  return prefix .. ':idx:' .. home
+end
+
+local function execution_key(prefix, home, uuid)
+  return prefix .. ':exec:' .. home .. ':' .. uuid
+end
+
+-- How many members of a flow are in which state.
+local function tally_key(prefix, home, uuid)
+  return prefix .. ':flow:' .. home .. ':' .. uuid .. ':tally'
 end
 
 -- `queue` is `<namespace>/<lane>:<class>`.

@@ -1,4 +1,4 @@
--- The event log of a partition: one stream entry for each call that writes events, each event
+-- The event log of a home: one stream entry for each call that writes events, each event
 -- preceded by its length in 3 bytes. The stream counts its entries itself, `0-1`, `0-2` and so on;
 -- the last event of entry n has the number n * NUMBERS, the one before it one less.
 
@@ -7,8 +7,8 @@ local NUMBERS = @EVENTS_OF_A_CALL@
 -- In place of a number of the event before: it is the one before in the same entry.
 local THE_ONE_BEFORE = @THE_ONE_BEFORE@
 
-local function log_key(prefix, partition)
-  return prefix .. ':ev:{fp:' .. partition .. '}'
+local function log_key(prefix, home)
+  return prefix .. ':ev:' .. home
 end
 
 -- The entry that holds the event with a number.
@@ -25,8 +25,8 @@ local function entry_number(id)
 end
 
 -- Appends `count` framed events: the number of the first.
-local function append_events(prefix, partition, events, count)
-  local id = redis.call('XADD', log_key(prefix, partition), '0-*', 'e', events)
+local function append_events(prefix, home, events, count)
+  local id = redis.call('XADD', log_key(prefix, home), '0-*', 'e', events)
   return entry_number(id) * NUMBERS - count + 1
 end
 

@@ -4,10 +4,13 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
 use super::backlog::Backlog;
+use super::chain::Chain;
+use super::fanout::Fanout;
 use super::floor::FloorScenario;
 use super::idle::Idle;
 use super::lifecycle::Lifecycle;
 use super::memory::Memory;
+use super::quorum_cancel::QuorumCancel;
 use super::start_latency::StartLatency;
 use super::stream::Stream;
 use super::suspend_resume::SuspendResume;
@@ -48,6 +51,9 @@ enum Scenario {
     Lifecycle(Lifecycle),
     StartLatency(StartLatency),
     SuspendResume(SuspendResume),
+    Chain(Chain),
+    Fanout(Fanout),
+    QuorumCancel(QuorumCancel),
     Stream(Stream),
     Idle(Idle),
     Memory(Memory),
@@ -78,6 +84,9 @@ impl Scenario {
             Self::Lifecycle(scenario) => on_store(scenario, place).await,
             Self::StartLatency(scenario) => on_store(scenario, place).await,
             Self::SuspendResume(scenario) => on_store(scenario, place).await,
+            Self::Chain(scenario) => on_store(scenario, place).await,
+            Self::Fanout(scenario) => on_store(scenario, place).await,
+            Self::QuorumCancel(scenario) => on_store(scenario, place).await,
             Self::Stream(scenario) => on_store(scenario, place).await,
             Self::Idle(scenario) => on_store(scenario, place).await,
             Self::Memory(scenario) => on_store(scenario, place).await,

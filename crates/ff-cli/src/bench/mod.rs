@@ -5,7 +5,10 @@
 //! [`Report`] the object that is printed.
 
 mod backlog;
+mod chain;
 mod command;
+mod crew;
+mod fanout;
 mod faults;
 mod floor;
 mod host;
@@ -15,6 +18,7 @@ mod lifecycle;
 mod memory;
 mod place;
 mod progress;
+mod quorum_cancel;
 mod report;
 mod scratch;
 mod start_latency;

@@ -62,9 +62,11 @@ fn follow(from: From) -> Follow {
 /// Time, execution, event, lane, kind, outcome.
 fn line(Envelope { event, about }: &Envelope) -> String {
     let time = time_of_day(event.time);
-    let kind = about.as_ref().map_or("-", |about| &about.kind);
+    let kind = about.as_ref().and_then(|about| about.kind.as_deref()).unwrap_or("-");
     let outcome = event.outcome.map_or("", |outcome| outcome.as_str());
-    let (id, event_kind, lane) = (event.subject.to_string(), event.kind.as_str(), &event.lane);
+    let (id, event_kind, lane) =
+        (event.subject.to_string(), event.kind.as_str(), event.lane.as_deref());
+    let lane = lane.unwrap_or("-");
     let text = format!("{time}  {id:<44}  {event_kind:<25}  {lane}  {kind}  {outcome}");
     text.trim_end().to_owned()
 }

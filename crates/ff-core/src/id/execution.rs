@@ -69,7 +69,7 @@ impl ExecutionId {
 
     /// An execution beside its flow.
     pub fn for_flow(uuid: Uuid, flow: FlowId, config: &PartitionConfig) -> Self {
-        Self::new(Self::solo(flow.uuid(), config).partition, uuid)
+        Self::new(flow.partition(config), uuid)
     }
 
     pub const fn uuid(&self) -> Uuid {

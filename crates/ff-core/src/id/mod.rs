@@ -3,6 +3,7 @@
 //! Parsing a text form and printing it again gives the same text. No identifier can smuggle a
 //! brace, a space or a control character into a place where a store would read it as structure.
 
+mod document;
 mod execution;
 mod fence;
 mod handle;
@@ -10,13 +11,16 @@ mod partition_key;
 mod text;
 mod uuids;
 
+pub use document::{DocumentId, DocumentIdParseError, DocumentKind, Home, Subject};
 pub use execution::{ExecutionId, ExecutionIdParseError};
 pub(crate) use fence::fence_required;
 pub use fence::{Authority, LeaseFence};
 pub use handle::{Handle, HandleKind};
 pub use partition_key::{PartitionFamily, PartitionKey, PartitionKeyParseError};
 pub use text::{
-    ContentType, IdempotencyKey, Kid, Kind, LaneId, LaneIdError, Namespace, SignalName, TextError,
-    WaitpointKey, WorkerId, WorkerInstanceId,
+    ContentType, IdempotencyKey, Kid, Kind, LaneId, LaneIdError, MemberName, Namespace, SignalName,
+    TextError, WaitpointKey, WorkerId, WorkerInstanceId,
 };
-pub use uuids::{AttemptId, FlowId, LeaseId, SignalId, SuspensionId, UuidParseError, WaitpointId};
+pub use uuids::{
+    AttemptId, EdgeId, FlowId, LeaseId, SignalId, SuspensionId, UuidParseError, WaitpointId,
+};

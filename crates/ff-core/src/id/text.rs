@@ -151,6 +151,13 @@ text_id! {
 }
 
 text_id! {
+    /// Names a member inside its flow.
+    MemberName, TextError, |text| {
+        check("name", text, limits::MEMBER_NAME_BYTES, |c| !c.is_control(), "no control characters")
+    }
+}
+
+text_id! {
     /// A pool of worker processes.
     WorkerId, TextError, |text| worker_text("worker_id", text)
 }

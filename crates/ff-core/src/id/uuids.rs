@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::partition::{PartitionConfig, partition_of};
+
 /// The text is not a lower-case hyphenated UUID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a lower-case hyphenated uuid")]
@@ -68,6 +70,10 @@ uuid_id! {
     FlowId
 }
 uuid_id! {
+    /// A dependency of one member of a flow on another.
+    EdgeId
+}
+uuid_id! {
     /// One lease: the right of one worker instance to run one attempt for a while.
     LeaseId
 }
@@ -87,6 +93,15 @@ uuid_id! {
 uuid_id! {
     /// One message.
     SignalId
+}
+
+impl FlowId {
+    /// Where the flow and all its members stand.
+    pub fn partition(self, config: &PartitionConfig) -> u16 {
+        let mut buffer = Uuid::encode_buffer();
+        let text = self.0.hyphenated().encode_lower(&mut buffer);
+        partition_of(text.as_bytes(), config.flow)
+    }
 }
 
 impl LeaseId {

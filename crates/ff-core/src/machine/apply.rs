@@ -3,11 +3,13 @@
 use super::draft::Halt;
 use super::step::Step;
 use super::{
-    Facts, Needs, Settings, cancel, complete, delay, delete, fail, frame, grant, hold, priority,
-    progress, renew, replay, revoke, secret, signal, submit, suspend, tags, tick, waitpoint,
+    Facts, Needs, Settings, cancel, complete, delay, delete, fail, flow, frame, grant, hold,
+    priority, progress, renew, replay, revoke, secret, signal, submit, suspend, tags, tick,
+    waitpoint,
 };
 use crate::check::check_partition;
-use crate::error::Refusal;
+use crate::error::{Code, Refusal};
+use crate::id::Home;
 use crate::operation::{Command, Reply};
 use crate::time::TimestampMs;
 
@@ -16,14 +18,15 @@ pub fn apply(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<
     if let Err(refusal) = check(facts.settings(), command) {
         return Ok(Step::refused(refusal));
     }
-    match decide(facts, command, now) {
-        Ok(step) => Ok(step),
-        Err(Halt::Needs(needs)) => Err(needs),
+    let step = match decide(facts, command, now) {
+        Ok(step) => step,
+        Err(Halt::Needs(needs)) => return Err(needs),
         Err(Halt::Refused(refused)) => {
             let (refusal, changes) = *refused;
-            Ok(Step { reply: Err(refusal), changes })
+            Step { reply: Err(refusal), changes }
         }
-    }
+    };
+    flow::settle(facts, step, now)
 }
 
 /// Refuses what no fact could make right: a malformed command, or a partition that does not exist.
@@ -31,7 +34,27 @@ pub fn check(settings: &Settings, command: &Command) -> Result<(), Refusal> {
     if let Some(id) = command.execution_id() {
         check_partition(id, &settings.partitions)?;
     }
+    check_home(settings, command)?;
     command.check()
+}
+
+/// An execution and the flow that it is about stand in one partition, or have nothing in common.
+fn check_home(settings: &Settings, command: &Command) -> Result<(), Refusal> {
+    let document = command.document_id(&settings.partitions);
+    let (Some(id), Some(document)) = (command.execution_id(), document) else { return Ok(()) };
+    if document.home == Home::partition(id.partition()) {
+        return Ok(());
+    }
+    match command {
+        Command::SetGroupPolicy(_) => {
+            let detail = format!("{id} is not a member of the flow");
+            Err(Refusal::new(Code::ExecutionNotInFlow, detail))
+        }
+        _ => {
+            let detail = format!("members of this flow stand in {}", document.home);
+            Err(Refusal::invalid("execution_id", detail))
+        }
+    }
 }
 
 fn decide(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Step, Halt> {
@@ -71,6 +94,21 @@ fn decide(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Ste
         Command::ReclaimExecution(op) => {
             grant::reclaim(facts, op, now)?.map(Reply::ReclaimExecution)
         }
+        Command::WaitChildren(op) => flow::wait(facts, op, now)?.map(Reply::WaitChildren),
+        Command::SubmitFlow(op) => flow::submit(facts, op, now)?.map(Reply::SubmitFlow),
+        Command::CreateFlow(op) => flow::create(facts, op, now)?.map(Reply::CreateFlow),
+        Command::AddToFlow(op) => flow::add(facts, op, now)?.map(Reply::AddToFlow),
+        Command::StageEdge(op) => flow::stage(facts, op, now)?.map(Reply::StageEdge),
+        Command::ApplyEdge(op) => flow::apply(facts, op, now)?.map(Reply::ApplyEdge),
+        Command::SetGroupPolicy(op) => flow::set_policy(facts, op, now)?.map(Reply::SetGroupPolicy),
+        Command::ResolveEdge(op) => flow::resolve(facts, op, now)?.map(Reply::ResolveEdge),
+        Command::CancelFlow(op) => flow::cancel(facts, op, now)?.map(Reply::CancelFlow),
+        Command::ReplayFlow(op) => flow::replay_flow(facts, op, now)?.map(Reply::ReplayFlow),
+        Command::DeleteFlow(op) => flow::delete(facts, op, now)?.map(Reply::DeleteFlow),
+        Command::CascadeCompletion(op) => {
+            flow::cascade(facts, op, now)?.map(Reply::CascadeCompletion)
+        }
+        Command::SetFlowTags(op) => flow::set_tags(facts, op, now)?.map(Reply::SetFlowTags),
         Command::SeedSecret(op) => secret::seed(facts, op)?.map(Reply::SeedSecret),
         Command::RotateSecret(op) => secret::rotate(facts, op, now)?.map(Reply::RotateSecret),
         Command::CreatePendingWaitpoint(op) => {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::draft::{Draft, Halt};
 use super::extras::{extras, settled};
 use super::facts::{Candidates, Facts, Needs, QueueView, Settings};
+use super::flow;
 use super::step::{Changed, Changes, Step};
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
@@ -26,7 +27,8 @@ pub fn claim(facts: &impl Facts, op: &Claim, now: TimestampMs) -> Result<Step<Ve
     if let Err(refusal) = round.run()? {
         return Ok(Step::refused(refusal));
     }
-    Ok(Step::done(round.tasks, Changes { executions: round.changed, ..Changes::default() }))
+    let changes = Changes { executions: round.changed, ..Changes::default() };
+    flow::settle(facts, Step::done(round.tasks, changes), now)
 }
 
 /// Who takes up an execution, and for how long.
@@ -127,7 +129,7 @@ impl<'a, F: Facts> Round<'a, F> {
         let Some(execution) = self.facts.execution(id)? else { return Ok(Confirmed::PassedOver) };
         let eligible =
             execution.queue_place().is_some_and(|place| self.op.capabilities.covers(place.class));
-        if !eligible {
+        if !eligible || flow::stopped(self.facts, &execution)?.is_some() {
             return Ok(Confirmed::PassedOver);
         }
         if execution.deadline_at.is_some_and(|deadline| deadline <= self.now) {
@@ -235,6 +237,7 @@ impl Draft {
             failure_category: None,
             stream: None,
             stream_end: None,
+            result_bytes: None,
         }
     }
 }
@@ -274,7 +277,7 @@ impl Task {
     ) -> Option<Self> {
         let lease = execution.phase.lease()?;
         let attempt = execution.attempt.as_ref()?;
-        let about = &execution.about;
+        let (about, member) = (&execution.about, execution.member.as_deref());
         Some(Self {
             execution_id: execution.id,
             namespace: about.namespace.clone(),
@@ -302,6 +305,8 @@ impl Task {
             attempt_deadline_at: lease.attempt_deadline_at,
             created_at: about.created_at,
             trace_context: about.trace_context.clone(),
+            flow_id: member.map(|member| member.flow_id),
+            member_name: member.and_then(|member| member.name.clone()),
             extras,
         })
     }

@@ -2,13 +2,17 @@
 
 use super::Facts;
 use super::claim;
-use super::draft::Halt;
+use super::draft::{Draft, Halt};
 use super::fence::{Passage, pass};
-use super::step::{Changes, Step};
+use super::flow;
+use super::layered::Layered;
+use super::step::Step;
+use crate::content::Content;
 use crate::operation::{Claim, ClaimNext, Complete, Completed};
 use crate::state::{Execution, LeaseEnd, LeaseEndReply};
 use crate::time::TimestampMs;
 
+/// Completes, and claims over what that leaves: a member that it has released may be next.
 pub(super) fn complete(
     facts: &impl Facts,
     op: &Complete,
@@ -21,15 +25,30 @@ pub(super) fn complete(
     let next = op.next.as_ref().and_then(|next| next.as_claim(&draft.execution));
     draft.succeed(facts.settings());
     draft.remember(op.authority.fence().copied(), LeaseEndReply::Completed);
-    draft.result.clone_from(&op.result);
-    let mut changes = Changes::from(draft.finish());
-    let mut tasks = Vec::new();
-    if let Some(next) = next {
-        let step = claim(facts, &next, now)?;
-        changes.executions.extend(step.changes.executions);
-        tasks = step.reply?;
+    draft.keep_result(op.result.clone());
+    let completed = Completed { tasks: Vec::new(), replayed: false };
+    let step = flow::settle(facts, Step::done(completed, draft.finish().into()), now)?;
+    let Some(next) = next.filter(|_| step.reply.is_ok()) else { return Ok(step) };
+    let mut changes = step.changes;
+    let claimed = if changes.documents.is_empty() {
+        claim(facts, &next, now)?
+    } else {
+        claim(&Layered { facts, changes: &changes }, &next, now)?
+    };
+    changes.then(claimed.changes);
+    changes.settled = true;
+    Ok(Step::done(Completed { tasks: claimed.reply?, replayed: false }, changes))
+}
+
+impl Draft {
+    /// Keeps what the current attempt brought.
+    fn keep_result(&mut self, result: Option<Content>) {
+        if let Some(attempt) = &mut self.execution.attempt {
+            let bytes = result.as_ref().map(|result| result.bytes.len());
+            attempt.result_bytes = bytes.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+        }
+        self.result = result;
     }
-    Ok(Step::done(Completed { tasks, replayed: false }, changes))
 }
 
 impl ClaimNext {

@@ -1,6 +1,7 @@
 //! The rule of delete, which retention uses too.
 
 use super::draft::{Draft, Halt, existing};
+use super::flow;
 use super::replay::not_terminal;
 use super::step::Step;
 use super::{Changed, Facts};
@@ -17,6 +18,7 @@ pub(super) fn delete(
     if !execution.is_terminal() {
         return Err(not_terminal(&execution).into());
     }
+    flow::may_delete(facts, &execution)?;
     Ok(Step::done(Deleted, Draft::of(execution, now).delete().into()))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::rows::{RowChange, RowKey, decode, find};
+use super::rows::{RowChange, RowKey, find_changed};
 use super::step::{Changed, Changes, FrameChange, Step};
 use super::{Facts, Needs};
 use crate::content::Content;
@@ -72,6 +72,24 @@ impl Draft {
         Self { payload: Some(payload), ..Self::blank(execution, now) }
     }
 
+    /// Goes on with what a rule has finished.
+    pub(super) fn reopen(mut changed: Changed, now: TimestampMs) -> Result<Self, Box<Changed>> {
+        let Some(after) = changed.after.take() else { return Err(Box::new(changed)) };
+        let mut execution = Arc::unwrap_or_clone(after);
+        execution.revision = execution.revision.saturating_sub(1);
+        Ok(Self {
+            execution,
+            now,
+            result: changed.result,
+            archived: changed.archived,
+            frames: changed.frames,
+            before: changed.before,
+            payload: changed.payload,
+            events: changed.events,
+            rows: changed.rows,
+        })
+    }
+
     fn blank(execution: Execution, now: TimestampMs) -> Self {
         let (before, payload, result, archived, frames) = (None, None, None, None, None);
         let (events, rows) = (Vec::new(), Vec::new());
@@ -93,9 +111,9 @@ impl Draft {
         self.events.push(Event {
             number: 0,
             previous: execution.last_event,
-            subject: execution.id,
+            subject: execution.id.into(),
             namespace: execution.about.namespace.clone(),
-            lane: execution.about.lane.clone(),
+            lane: Some(execution.about.lane.clone()),
             seq: execution.event_seq,
             kind,
             time: self.now,
@@ -121,11 +139,7 @@ impl Draft {
         facts: &impl Facts,
         key: &RowKey,
     ) -> Result<Option<T>, Halt> {
-        match self.rows.iter().rev().find(|change| change.key == *key) {
-            Some(RowChange { bytes: Some(bytes), .. }) => Ok(Some(decode(bytes)?)),
-            Some(RowChange { bytes: None, .. }) => Ok(None),
-            None => find(facts, self.execution.id, key),
-        }
+        find_changed(facts, &self.execution.id.into(), &self.rows, key)
     }
 
     pub(super) fn finish(mut self) -> Changed {
@@ -141,6 +155,20 @@ impl Draft {
             rows: self.rows,
             frames: self.frames,
         }
+    }
+
+    /// Whether there is nothing to write.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.rows.is_empty() && self.before.as_deref() == Some(&self.execution)
+    }
+
+    /// Another payload takes the place of the one it was submitted with.
+    pub(super) fn replace_payload(&mut self, payload: Content) {
+        if self.execution.about.content_type != payload.content_type {
+            let about = Arc::make_mut(&mut self.execution.about);
+            about.content_type = payload.content_type;
+        }
+        self.payload = Some(payload.bytes);
     }
 
     /// Answers with what has been changed, if anything has.
@@ -185,6 +213,6 @@ pub(super) fn existing(facts: &impl Facts, id: ExecutionId) -> Result<Arc<Execut
     }
 }
 
-fn not_found(id: ExecutionId) -> Refusal {
+pub(super) fn not_found(id: ExecutionId) -> Refusal {
     Refusal::at(Code::ExecutionNotFound, "execution_id", format!("no execution {id}"))
 }

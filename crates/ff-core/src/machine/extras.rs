@@ -1,9 +1,10 @@
-//! What a task is told of its suspension.
+//! What a task is told of its suspension and of its flow.
 
 use bytes::Bytes;
 
 use super::draft::Halt;
 use super::facts::{Facts, Needs};
+use super::flow;
 use super::rows::{Family, RowKey, find};
 use crate::error::Refusal;
 use crate::id::{ContentType, ExecutionId, LeaseFence, SignalId, SignalName};
@@ -14,8 +15,8 @@ use crate::state::{Execution, Signal, TimedOut};
 
 const TIMEOUT_SIGNAL: &str = "__timeout__";
 
-/// What goes along with the current attempt: nothing, unless it was resumed. Bodies of signals come
-/// along as long as all of it has at most `most` bytes.
+/// What goes along with the current attempt: nothing, unless it was resumed or waited for others.
+/// Bodies come along as long as all of it has at most `most` bytes.
 pub fn extras(
     facts: &impl Facts,
     execution: &Execution,
@@ -73,10 +74,10 @@ pub(super) fn settled<T>(result: Result<T, Halt>) -> Result<Result<T, Refusal>, 
 }
 
 fn load(facts: &impl Facts, execution: &Execution, most: usize) -> Result<Extras, Halt> {
-    let mut extras = Extras::default();
+    let mut extras = Extras { inputs: flow::inputs(facts, execution, most)?, ..Extras::default() };
     let Some(attempt) = &execution.attempt else { return Ok(extras) };
     if execution.waits.metadata_of(attempt.index).is_some() {
-        extras.metadata = facts.row(execution.id, &RowKey::named(Family::Metadata, ""))?;
+        extras.metadata = facts.row(&execution.id.into(), &RowKey::named(Family::Metadata, ""))?;
     }
     let Some(resumed) = execution.waits.resumed_of(attempt.index) else { return Ok(extras) };
     let most = most.saturating_sub(extras.bytes());
@@ -94,7 +95,7 @@ fn found(
     most: usize,
 ) -> Result<Vec<(Signal, Option<Bytes>)>, Halt> {
     let keys: Vec<_> = numbers.iter().map(|n| RowKey::numbered(Family::Signal, *n)).collect();
-    facts.want_rows(id, &keys)?;
+    facts.want_rows(&id.into(), &keys)?;
     let mut found = Vec::with_capacity(keys.len());
     for key in keys {
         found.extend(find::<Signal>(facts, id, &key)?);
@@ -110,13 +111,13 @@ fn found(
     let found: Vec<_> = found.into_iter().map(|signal| (fits(&signal), signal)).collect();
     let beside = |(fits, signal): &&(bool, Signal)| *fits && signal.body.is_none();
     let wanted: Vec<_> = found.iter().filter(beside).map(|(_, signal)| body_row(signal)).collect();
-    facts.want_rows(id, &wanted)?;
+    facts.want_rows(&id.into(), &wanted)?;
     let mut signals = Vec::with_capacity(found.len());
     for (fits, signal) in found {
         let payload = match &signal.body {
             _ if !fits => None,
             Some(body) => Some(body.clone()),
-            None => facts.row(id, &body_row(&signal))?,
+            None => facts.row(&id.into(), &body_row(&signal))?,
         };
         signals.push((signal, payload));
     }

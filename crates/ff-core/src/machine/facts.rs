@@ -1,16 +1,18 @@
 //! What a rule may ask, and how it says that it does not know yet.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::Capabilities;
-use crate::id::{ExecutionId, IdempotencyKey, LaneId, Namespace};
+use crate::content::Content;
+use crate::id::{DocumentId, ExecutionId, FlowId, IdempotencyKey, LaneId, Namespace, Subject};
 use crate::partition::PartitionConfig;
 use crate::policy::Retention;
-use crate::state::{Execution, Outcome};
+use crate::state::{Document, Execution, Outcome};
 use crate::time::TimestampMs;
 use crate::token::Keyring;
 
@@ -25,7 +27,12 @@ pub trait Facts {
 
     fn execution(&self, id: ExecutionId) -> Known<Arc<Execution>>;
 
+    fn document(&self, id: &DocumentId) -> Known<Arc<Document>>;
+
     fn payload(&self, id: ExecutionId) -> Known<Bytes>;
+
+    /// The result of its newest attempt.
+    fn result(&self, id: ExecutionId) -> Known<Content>;
 
     fn dedup(&self, key: &DedupKey) -> Known<DedupRecord>;
 
@@ -36,17 +43,17 @@ pub trait Facts {
     /// What is due at `now`, oldest first: at most `most`.
     fn due(&self, partition: Option<u16>, now: TimestampMs, most: usize) -> Result<DueList, Needs>;
 
-    /// A row beside an execution.
-    fn row(&self, id: ExecutionId, key: &RowKey) -> Known<Bytes>;
+    /// A row beside an execution or a document.
+    fn row(&self, of: &Subject, key: &RowKey) -> Known<Bytes>;
 
     /// The keys that sign waitpoint tokens.
     fn keyring(&self) -> Result<Arc<Keyring>, Needs>;
 
     /// Asks for many rows at once.
-    fn want_rows(&self, id: ExecutionId, keys: &[RowKey]) -> Result<(), Needs> {
+    fn want_rows(&self, of: &Subject, keys: &[RowKey]) -> Result<(), Needs> {
         let mut needs = Needs::default();
         for key in keys {
-            needs.note(self.row(id, key));
+            needs.note(self.row(of, key));
         }
         needs.into_result()
     }
@@ -96,8 +103,26 @@ impl Settings {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DedupKey {
     pub partition: u16,
-    pub namespace: Namespace,
+    pub scope: DedupScope,
     pub key: IdempotencyKey,
+}
+
+/// Within what an idempotency key is one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DedupScope {
+    Namespace(Namespace),
+    /// Members of a flow.
+    Flow(FlowId),
+}
+
+/// The name under which stores keep it. No namespace holds a colon.
+impl fmt::Display for DedupScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Namespace(namespace) => f.write_str(namespace),
+            Self::Flow(flow) => write!(f, "flow:{flow}"),
+        }
+    }
 }
 
 /// What is remembered of a submit with a key.
@@ -125,7 +150,7 @@ pub struct Candidates {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DueList {
-    pub ids: Vec<ExecutionId>,
+    pub ids: Vec<Subject>,
     /// There are no more behind these.
     pub complete: bool,
 }
@@ -134,13 +159,15 @@ pub struct DueList {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Need {
     Execution(ExecutionId),
+    Document(DocumentId),
     Payload(ExecutionId),
+    Result(ExecutionId),
     Dedup(DedupKey),
     /// The front of a view, at least so many entries.
     Queue(QueueView, usize),
     /// What is due at an instant, at most so many.
     Due(Option<u16>, TimestampMs, usize),
-    Row(ExecutionId, RowKey),
+    Row(Subject, RowKey),
     Keyring,
 }
 
@@ -168,13 +195,13 @@ impl Needs {
         totals
     }
 
-    fn note<T>(&mut self, known: Known<T>) {
+    pub(super) fn note<T>(&mut self, known: Known<T>) {
         if let Err(needs) = known {
             self.merge(needs);
         }
     }
 
-    fn into_result(self) -> Result<(), Self> {
+    pub(super) fn into_result(self) -> Result<(), Self> {
         if self.is_empty() { Ok(()) } else { Err(self) }
     }
 }

@@ -106,7 +106,7 @@ fn as_owner(refusal: Refusal) -> Refusal {
 }
 
 fn stored_summary(facts: &impl Facts, id: ExecutionId, row: &RowKey) -> Result<Summary, Halt> {
-    match facts.row(id, row)? {
+    match facts.row(&id.into(), row)? {
         Some(bytes) => Ok(Summary::from_stored(&bytes)?),
         None => Ok(Summary::default()),
     }

@@ -6,6 +6,7 @@
 use super::claim::{LeaseTerms, task_of};
 use super::draft::{Draft, Halt, existing};
 use super::facts::{Facts, Settings};
+use super::flow;
 use super::step::Step;
 use super::transition::MAX_RECLAIMS_EXCEEDED;
 use crate::capability::Capabilities;
@@ -16,7 +17,10 @@ use crate::operation::{
     ClaimExecution, ClaimGrant, ClaimResumedExecution, IssueClaimGrant, IssueGrantAndClaim,
     IssueReclaimGrant, IssuedReclaimGrant, ReclaimExecution, Reclaimed, Task,
 };
-use crate::state::{BlockingReason, Execution, Grant, GrantKind, Next, Outcome, Phase, Runnable};
+use crate::state::{
+    BlockingReason, CancelSource, Cancellation, Execution, Grant, GrantKind, Next, Outcome, Phase,
+    Runnable,
+};
 use crate::time::TimestampMs;
 
 pub(super) fn issue(
@@ -159,6 +163,11 @@ pub(super) fn reclaim(
 fn arrive(facts: &impl Facts, id: ExecutionId, now: TimestampMs) -> Result<Draft, Halt> {
     let mut draft = Draft::of(existing(facts, id)?, now);
     draft.lose_lease_if_over(facts.settings());
+    if let Some(reason) = flow::stopped(facts, &draft.execution)? {
+        let from = draft.execution.public_state();
+        let source = CancelSource::FlowCascade;
+        draft.cancel(Cancellation { reason, source, from }, facts.settings());
+    }
     Ok(draft)
 }
 

@@ -15,14 +15,17 @@ mod claim;
 mod complete;
 mod delay;
 mod delete;
+mod document;
 mod draft;
 mod extras;
 mod facts;
 mod fail;
 mod fence;
+mod flow;
 mod frame;
 mod grant;
 mod hold;
+mod layered;
 mod overlay;
 mod priority;
 mod progress;
@@ -45,8 +48,10 @@ pub use apply::{apply, check};
 pub use claim::{LeaseTerms, claim, lease};
 pub use extras::{extras, list_signals, observe_signals};
 pub use facts::{
-    Candidates, DedupKey, DedupRecord, DueList, Facts, Known, Need, Needs, QueueView, Settings,
+    Candidates, DedupKey, DedupRecord, DedupScope, DueList, Facts, Known, Need, Needs, QueueView,
+    Settings,
 };
+pub use flow::{describe_edge, eligibility, list_edges, list_members};
 pub use overlay::Overlay;
 pub use rows::{Family, RowChange, RowKey, decode as decode_row};
-pub use step::{Changed, Changes, FrameChange, ShelfChange, Step};
+pub use step::{Changed, ChangedDocument, Changes, FrameChange, ShelfChange, Step};

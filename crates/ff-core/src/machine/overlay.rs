@@ -11,10 +11,11 @@ use bytes::Bytes;
 use super::facts::{
     Candidates, DedupKey, DedupRecord, DueList, Facts, Known, Need, Needs, QueueView, Settings,
 };
-use super::rows::RowKey;
-use super::step::Changes;
-use crate::id::ExecutionId;
-use crate::state::{Execution, QueuePlace};
+use super::rows::{RowChange, RowKey};
+use super::step::{Changed, Changes};
+use crate::content::Content;
+use crate::id::{DocumentId, ExecutionId, Subject};
+use crate::state::{Document, Execution, QueuePlace};
 use crate::time::TimestampMs;
 use crate::token::Keyring;
 
@@ -28,8 +29,8 @@ pub struct Overlay {
     changed: Layer,
     keyring: Option<Arc<Keyring>>,
     rotated: Option<Arc<Keyring>>,
-    /// Executions that were removed since they were loaded.
-    purged: HashSet<ExecutionId>,
+    /// What was removed since it was loaded.
+    purged: HashSet<Subject>,
     /// Executions that entered a queue, or moved in one, since they were loaded.
     queued: Vec<ExecutionId>,
 }
@@ -37,9 +38,11 @@ pub struct Overlay {
 #[derive(Debug, Default)]
 struct Layer {
     executions: HashMap<ExecutionId, Option<Arc<Execution>>>,
+    documents: HashMap<DocumentId, Option<Arc<Document>>>,
+    results: HashMap<ExecutionId, Option<Content>>,
     payloads: HashMap<ExecutionId, Option<Bytes>>,
     dedups: HashMap<DedupKey, Option<DedupRecord>>,
-    rows: HashMap<(ExecutionId, RowKey), Option<Bytes>>,
+    rows: HashMap<(Subject, RowKey), Option<Bytes>>,
 }
 
 /// The front of the queues of a view as the store has it: score and id, in order.
@@ -51,7 +54,7 @@ struct QueueFront {
 
 #[derive(Debug, Clone, Default)]
 struct DueFront {
-    ids: Vec<ExecutionId>,
+    ids: Vec<Subject>,
     complete: bool,
 }
 
@@ -82,8 +85,16 @@ impl Overlay {
         self.loaded.dedups.insert(key, record);
     }
 
-    pub fn supply_row(&mut self, id: ExecutionId, key: RowKey, bytes: Option<Bytes>) {
-        self.loaded.rows.insert((id, key), bytes);
+    pub fn supply_document(&mut self, id: DocumentId, document: Option<Arc<Document>>) {
+        self.loaded.documents.insert(id, document);
+    }
+
+    pub fn supply_result(&mut self, id: ExecutionId, result: Option<Content>) {
+        self.loaded.results.insert(id, result);
+    }
+
+    pub fn supply_row(&mut self, of: Subject, key: RowKey, bytes: Option<Bytes>) {
+        self.loaded.rows.insert((of, key), bytes);
     }
 
     pub fn supply_keyring(&mut self, keyring: Arc<Keyring>) {
@@ -100,12 +111,16 @@ impl Overlay {
         self.queues.insert(view, QueueFront { entries, complete });
     }
 
-    pub fn supply_due(&mut self, partition: Option<u16>, ids: Vec<ExecutionId>, complete: bool) {
+    pub fn supply_due(&mut self, partition: Option<u16>, ids: Vec<Subject>, complete: bool) {
         self.due.insert(partition, DueFront { ids, complete });
     }
 
     pub fn knows_execution(&self, id: ExecutionId) -> bool {
         self.loaded.executions.contains_key(&id)
+    }
+
+    pub fn knows_document(&self, id: &DocumentId) -> bool {
+        self.loaded.documents.contains_key(id)
     }
 
     pub fn knows_payload(&self, id: ExecutionId) -> bool {
@@ -131,12 +146,12 @@ impl Overlay {
                 self.queued.push(changed.id);
             }
             self.changed.executions.insert(changed.id, changed.after.clone());
-            if changed.after.is_none() {
-                self.purged.insert(changed.id);
-                self.changed.rows.retain(|(id, _), _| *id != changed.id);
+            self.absorb_rows(&changed.id.into(), changed.after.is_none(), &changed.rows);
+            if changed.after.is_none() || opens_attempt(changed) {
+                self.changed.results.insert(changed.id, None);
             }
-            for row in &changed.rows {
-                self.changed.rows.insert((changed.id, row.key.clone()), row.bytes.clone());
+            if let Some(result) = &changed.result {
+                self.changed.results.insert(changed.id, Some(result.clone()));
             }
             if changed.after.is_none() {
                 self.changed.payloads.insert(changed.id, None);
@@ -144,11 +159,25 @@ impl Overlay {
                 self.changed.payloads.insert(changed.id, Some(payload.clone()));
             }
         }
+        for changed in &changes.documents {
+            self.changed.documents.insert(changed.id.clone(), changed.after.clone());
+            self.absorb_rows(&(&changed.id).into(), changed.after.is_none(), &changed.rows);
+        }
         if let Some(keyring) = &changes.keyring {
             self.rotated = Some(Arc::clone(keyring));
         }
         if let Some((key, record)) = &changes.dedup {
             self.changed.dedups.insert(key.clone(), Some(record.clone()));
+        }
+    }
+
+    fn absorb_rows(&mut self, of: &Subject, removed: bool, rows: &[RowChange]) {
+        if removed {
+            self.purged.insert(of.clone());
+            self.changed.rows.retain(|(subject, _), _| subject != of);
+        }
+        for row in rows {
+            self.changed.rows.insert((of.clone(), row.key.clone()), row.bytes.clone());
         }
     }
 
@@ -178,7 +207,7 @@ impl Overlay {
             .iter()
             .filter_map(|id| {
                 let execution = self.changed.executions.get(id)?.as_ref()?;
-                let place = execution.queue_place().filter(|place| sees(view, place))?;
+                let place = execution.queue_place().filter(|place| view.sees(place))?;
                 seen.insert(*id).then_some((place.score, *id))
             })
             .collect();
@@ -187,10 +216,21 @@ impl Overlay {
     }
 }
 
-fn sees(view: &QueueView, place: &QueuePlace<'_>) -> bool {
-    *place.namespace == view.namespace
-        && *place.lane == view.lane
-        && view.capabilities.covers(place.class)
+/// Whether a change puts a new attempt in the place of the current one.
+fn opens_attempt(changed: &Changed) -> bool {
+    let attempt = |execution: &Option<Arc<Execution>>| {
+        execution.as_ref().and_then(|execution| execution.attempt.as_ref()).map(|a| a.index)
+    };
+    attempt(&changed.before) != attempt(&changed.after)
+}
+
+impl QueueView {
+    /// Whether a place is in one of its queues.
+    pub(super) fn sees(&self, place: &QueuePlace<'_>) -> bool {
+        *place.namespace == self.namespace
+            && *place.lane == self.lane
+            && self.capabilities.covers(place.class)
+    }
 }
 
 impl Facts for Overlay {
@@ -205,6 +245,24 @@ impl Facts for Overlay {
             .find_map(|layer| layer.executions.get(&id))
             .cloned()
             .ok_or_else(|| Need::Execution(id).into())
+    }
+
+    fn document(&self, id: &DocumentId) -> Known<Arc<Document>> {
+        let layers = [&self.changed, &self.loaded];
+        layers
+            .iter()
+            .find_map(|layer| layer.documents.get(id))
+            .cloned()
+            .ok_or_else(|| Need::Document(id.clone()).into())
+    }
+
+    fn result(&self, id: ExecutionId) -> Known<Content> {
+        let layers = [&self.changed, &self.loaded];
+        layers
+            .iter()
+            .find_map(|layer| layer.results.get(&id))
+            .cloned()
+            .ok_or_else(|| Need::Result(id).into())
     }
 
     fn payload(&self, id: ExecutionId) -> Known<Bytes> {
@@ -225,17 +283,25 @@ impl Facts for Overlay {
             .ok_or_else(|| Need::Dedup(key.clone()).into())
     }
 
-    fn row(&self, id: ExecutionId, key: &RowKey) -> Known<Bytes> {
-        let name = (id, key.clone());
+    fn row(&self, of: &Subject, key: &RowKey) -> Known<Bytes> {
+        let name = (of.clone(), key.clone());
         if let Some(row) = self.changed.rows.get(&name) {
             return Ok(row.clone());
         }
-        // A new execution has only the rows that were written since.
-        let is_new = matches!(self.loaded.executions.get(&id), Some(None));
-        if is_new || self.purged.contains(&id) {
+        // What is new has only the rows that were written since.
+        let is_new = match of {
+            Subject::Execution(id) => matches!(self.loaded.executions.get(id), Some(None)),
+            Subject::Document(id) => matches!(self.loaded.documents.get(id), Some(None)),
+        };
+        if is_new || self.purged.contains(of) {
             return Ok(None);
         }
-        self.loaded.rows.get(&name).cloned().ok_or_else(|| Need::Row(id, key.clone()).into())
+        let (of, key) = name;
+        self.loaded
+            .rows
+            .get(&(of.clone(), key.clone()))
+            .cloned()
+            .ok_or_else(|| Need::Row(of, key).into())
     }
 
     fn keyring(&self) -> Result<Arc<Keyring>, Needs> {

@@ -2,6 +2,7 @@
 
 use super::Facts;
 use super::draft::{Draft, Halt, existing};
+use super::flow;
 use super::step::Step;
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
@@ -15,18 +16,35 @@ pub(super) fn replay(
     now: TimestampMs,
 ) -> Result<Step<Replayed>, Halt> {
     let execution = existing(facts, op.execution_id)?;
+    check(&execution)?;
+    if execution.member.is_some() {
+        return flow::replay_member(facts, op, now);
+    }
+    let mut draft = Draft::of(execution, now);
+    again(&mut draft);
+    let execution = &draft.execution;
+    let (replay_count, public_state) = (execution.counts.replays, execution.public_state());
+    let reply = Replayed { replay_count, public_state, unresolved: 0 };
+    Ok(Step::done(reply, draft.finish().into()))
+}
+
+/// Whether it may be replayed.
+pub(super) fn check(execution: &Execution) -> Result<(), Refusal> {
     if !execution.is_terminal() {
-        return Err(not_terminal(&execution).into());
+        return Err(not_terminal(execution));
     }
     let most = execution.policy().max_replay_count;
     if execution.counts.replays >= most {
-        return Err(Refusal::new(
-            Code::MaxReplaysExhausted,
-            format!("replayed {} times, the policy allows {most}", execution.counts.replays),
-        )
-        .into());
+        let detail =
+            format!("replayed {} times, the policy allows {most}", execution.counts.replays);
+        return Err(Refusal::new(Code::MaxReplaysExhausted, detail));
     }
-    let mut draft = Draft::of(execution, now);
+    Ok(())
+}
+
+/// Gives it another generation.
+pub(super) fn again(draft: &mut Draft) {
+    let now = draft.now;
     let execution = &mut draft.execution;
     execution.counts = Counts {
         replays: execution.counts.replays + 1,
@@ -38,11 +56,9 @@ pub(super) fn replay(
     execution.failure = None;
     execution.progress = None;
     execution.phase = Phase::eligible(Next::Replay, now);
-    let reply =
-        Replayed { replay_count: execution.counts.replays, public_state: execution.public_state() };
-    let data = EventData::from([("replay_count".to_owned(), reply.replay_count.into())]);
+    let count = execution.counts.replays;
+    let data = EventData::from([("replay_count".to_owned(), count.into())]);
     draft.event_with(EventKind::Replayed, data);
-    Ok(Step::done(reply, draft.finish().into()))
 }
 
 /// A relative deadline counts from now; an absolute one holds only while it is in the future.

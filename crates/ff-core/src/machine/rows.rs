@@ -1,7 +1,8 @@
-//! Rows beside an execution: what most operations do not need, kept apart from the record.
+//! Rows beside an execution or a document: what most operations do not need, kept apart from the
+//! record.
 //!
-//! A row has a family, a name and opaque bytes. Rows change only together with their execution's
-//! record, and go with it.
+//! A row has a family, a name and opaque bytes. Rows change only together with the record they stand
+//! beside, and go with it.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::Facts;
 use super::draft::Halt;
 use crate::error::{Code, Refusal};
-use crate::id::ExecutionId;
+use crate::id::Subject;
 
 /// Rows of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,10 +30,25 @@ pub enum Family {
     Metadata,
     /// Summaries, by number of their attempt.
     Summary,
+    /// Of a flow: its members, its edges and its failures, in pages.
+    Member,
+    Topology,
+    Failure,
+    /// Of a flow: numbers of members by name, and of edges by id.
+    MemberName,
+    EdgeId,
+    /// Of a flow: what is left to be done, by number.
+    Work,
+    /// Of a flow: members of a submitted graph that are not there yet, in chunks.
+    Unfold,
+    /// Of a member: edges from it and to it, and those it waits for, in pages.
+    Out,
+    In,
+    Children,
 }
 
 impl Family {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 17] = [
         Self::Signal,
         Self::SignalBody,
         Self::SignalKey,
@@ -40,6 +56,16 @@ impl Family {
         Self::Suspend,
         Self::Metadata,
         Self::Summary,
+        Self::Member,
+        Self::Topology,
+        Self::Failure,
+        Self::MemberName,
+        Self::EdgeId,
+        Self::Work,
+        Self::Unfold,
+        Self::Out,
+        Self::In,
+        Self::Children,
     ];
 
     /// The number under which stores keep it; never given to another family.
@@ -52,6 +78,16 @@ impl Family {
             Self::Suspend => 5,
             Self::Metadata => 6,
             Self::Summary => 7,
+            Self::Member => 8,
+            Self::Topology => 9,
+            Self::Failure => 10,
+            Self::MemberName => 11,
+            Self::EdgeId => 12,
+            Self::Work => 13,
+            Self::Unfold => 14,
+            Self::Out => 15,
+            Self::In => 16,
+            Self::Children => 17,
         }
     }
 }
@@ -97,13 +133,27 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
         .map_err(|error| Refusal::new(Code::Corruption, format!("a row does not decode: {error}")))
 }
 
+/// A row as the changes of a step leave it.
+pub(super) fn find_changed<T: DeserializeOwned>(
+    facts: &impl Facts,
+    of: &Subject,
+    changes: &[RowChange],
+    key: &RowKey,
+) -> Result<Option<T>, Halt> {
+    match changes.iter().rev().find(|change| change.key == *key) {
+        Some(RowChange { bytes: Some(bytes), .. }) => Ok(Some(decode(bytes)?)),
+        Some(RowChange { bytes: None, .. }) => Ok(None),
+        None => find(facts, of.clone(), key),
+    }
+}
+
 /// A row that may be absent.
 pub(super) fn find<T: DeserializeOwned>(
     facts: &impl Facts,
-    id: ExecutionId,
+    of: impl Into<Subject>,
     key: &RowKey,
 ) -> Result<Option<T>, Halt> {
-    match facts.row(id, key)? {
+    match facts.row(&of.into(), key)? {
         Some(bytes) => Ok(Some(decode(&bytes)?)),
         None => Ok(None),
     }

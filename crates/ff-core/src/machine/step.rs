@@ -9,9 +9,9 @@ use super::{DedupKey, DedupRecord};
 use crate::content::Content;
 use crate::error::Refusal;
 use crate::event::Event;
-use crate::id::ExecutionId;
+use crate::id::{DocumentId, ExecutionId, Home};
 use crate::operation::{Reply, Submitted};
-use crate::state::{Attempt, Execution, Frame, FrameMode};
+use crate::state::{Attempt, Document, Execution, Frame, FrameMode};
 use crate::time::TimestampMs;
 use crate::token::Keyring;
 
@@ -26,9 +26,12 @@ pub struct Step<R = Reply> {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Changes {
     pub executions: Vec<Changed>,
+    pub documents: Vec<ChangedDocument>,
     /// Remember a submit under its key.
     pub dedup: Option<(DedupKey, DedupRecord)>,
     pub keyring: Option<Arc<Keyring>>,
+    /// What it means for flows is among them.
+    pub(super) settled: bool,
 }
 
 /// One execution before and after, and what is kept beside it. Queue place and timer follow from
@@ -51,6 +54,18 @@ pub struct Changed {
     pub rows: Vec<RowChange>,
     /// Frames of the current attempt.
     pub frames: Option<FrameChange>,
+}
+
+/// One document before and after, and the rows beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangedDocument {
+    pub id: DocumentId,
+    /// None: it did not exist.
+    pub before: Option<Arc<Document>>,
+    /// None: it is removed, with its rows.
+    pub after: Option<Arc<Document>>,
+    pub events: Vec<Event>,
+    pub rows: Vec<RowChange>,
 }
 
 /// What becomes of the frames of one attempt. Old ones go before new ones come.
@@ -94,24 +109,74 @@ impl<R> Step<R> {
 }
 
 impl Changes {
-    /// Gives the events their numbers, in order, and notes each in its execution.
-    pub fn number(&mut self, mut next: impl FnMut(u16) -> u64) {
+    /// Gives the events their numbers, in order, and notes the last in what it is about.
+    pub fn number(&mut self, mut next: impl FnMut(&Home) -> u64) {
         for changed in &mut self.executions {
-            let mut last = None;
-            for event in &mut changed.events {
-                event.number = next(event.subject.partition());
-                event.previous = last.replace(event.number).unwrap_or(event.previous);
+            let last = number(&mut changed.events, &mut next);
+            if let (Some(number), Some(after)) = (last, &mut changed.after) {
+                Arc::make_mut(after).last_event = number;
             }
+        }
+        for changed in &mut self.documents {
+            let last = number(&mut changed.events, &mut next);
             if let (Some(number), Some(after)) = (last, &mut changed.after) {
                 Arc::make_mut(after).last_event = number;
             }
         }
     }
+
+    /// Takes on what a later part of the same step changes, which saw these changes.
+    pub(super) fn then(&mut self, later: Self) {
+        for changed in later.executions {
+            match self.executions.iter_mut().find(|earlier| earlier.id == changed.id) {
+                Some(earlier) => earlier.then(changed),
+                None => self.executions.push(changed),
+            }
+        }
+        for changed in later.documents {
+            match self.documents.iter_mut().find(|earlier| earlier.id == changed.id) {
+                Some(earlier) => {
+                    earlier.after = changed.after;
+                    earlier.events.extend(changed.events);
+                    earlier.rows.extend(changed.rows);
+                }
+                None => self.documents.push(changed),
+            }
+        }
+    }
+
+    /// Whether nothing is to be written.
+    pub fn is_empty(&self) -> bool {
+        self.executions.is_empty() && self.documents.is_empty() && self.keyring.is_none()
+    }
+}
+
+impl Changed {
+    fn then(&mut self, later: Self) {
+        self.after = later.after;
+        self.events.extend(later.events);
+        self.payload = later.payload.or(self.payload.take());
+        self.result = later.result.or(self.result.take());
+        self.archived = later.archived.or(self.archived.take());
+        self.rows.extend(later.rows);
+        self.frames = later.frames.or(self.frames.take());
+    }
+}
+
+/// Numbers the events of one subject: the last number.
+fn number(events: &mut [Event], next: &mut impl FnMut(&Home) -> u64) -> Option<u64> {
+    let home = events.first()?.subject.home();
+    let mut last = None;
+    for event in events {
+        event.number = next(&home);
+        event.previous = last.replace(event.number).unwrap_or(event.previous);
+    }
+    last
 }
 
 impl Step<Reply> {
     /// As [`Changes::number`], and shows the number in the reply of a submit.
-    pub fn number(&mut self, next: impl FnMut(u16) -> u64) {
+    pub fn number(&mut self, next: impl FnMut(&Home) -> u64) {
         self.changes.number(next);
         if let Ok(Reply::Submit(Submitted::Created { event_id, .. })) = &mut self.reply
             && let Some(event) = self.changes.executions.first().and_then(|c| c.events.last())
@@ -124,5 +189,11 @@ impl Step<Reply> {
 impl From<Changed> for Changes {
     fn from(changed: Changed) -> Self {
         Self { executions: vec![changed], ..Self::default() }
+    }
+}
+
+impl From<ChangedDocument> for Changes {
+    fn from(changed: ChangedDocument) -> Self {
+        Self { documents: vec![changed], ..Self::default() }
     }
 }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use super::draft::{Draft, Halt};
-use super::facts::{DedupKey, DedupRecord, Facts, Settings};
+use super::facts::{DedupKey, DedupRecord, DedupScope, Facts, Settings};
+use super::flow;
 use super::step::{Changes, Step};
 use crate::error::{Code, Refusal};
 use crate::event::{EventId, EventKind};
+use crate::id::Home;
 use crate::limits::PRIORITY_MAX;
 use crate::operation::{Submit, Submitted, fingerprint};
 use crate::state::{
-    About, Causes, Counts, Delay, DelayReason, Execution, Next, Phase, Runnable, Waits,
+    About, Causes, Counts, Delay, DelayReason, Document, Execution, Next, Phase, Runnable, Waits,
 };
 use crate::time::TimestampMs;
 
@@ -22,7 +24,10 @@ pub(super) fn submit(
     check_partition(op, facts.settings())?;
     let key = op.idempotency_key.as_ref().map(|key| DedupKey {
         partition: op.execution_id.partition(),
-        namespace: op.namespace.clone(),
+        scope: match &op.within {
+            Some(within) => DedupScope::Flow(within.flow_id),
+            None => DedupScope::Namespace(op.namespace.clone()),
+        },
         key: key.clone(),
     });
     if let Some(duplicate) = known_key(facts, op, key.as_ref(), now)? {
@@ -31,12 +36,16 @@ pub(super) fn submit(
     if let Some(duplicate) = known_id(facts, op)? {
         return Ok(Step::unchanged(duplicate));
     }
-    Ok(create(op, key, now))
+    let flow = match &op.within {
+        Some(within) => Some(flow::check_submit(facts, within)?),
+        None => None,
+    };
+    create(facts, op, key, flow, now)
 }
 
 /// The id must stand where its key's record stands.
 fn check_partition(op: &Submit, settings: &Settings) -> Result<(), Refusal> {
-    if let Some(key) = &op.idempotency_key {
+    if let (Some(key), None) = (&op.idempotency_key, &op.within) {
         let expected = key.partition(&op.namespace, &settings.partitions);
         if op.execution_id.partition() != expected {
             return Err(Refusal::invalid(
@@ -74,7 +83,9 @@ fn known_id(facts: &impl Facts, op: &Submit) -> Result<Option<Submitted>, Halt> 
     let Some(execution) = facts.execution(op.execution_id)? else { return Ok(None) };
     let payload = facts.payload(op.execution_id)?.unwrap_or_default();
     let about = &execution.about;
-    let first = fingerprint(&about.lane, &about.kind, &about.content_type, &payload, &about.policy);
+    let flow = execution.member.as_ref().map(|member| member.flow_id);
+    let (lane, kind, content_type) = (&about.lane, &about.kind, &about.content_type);
+    let first = fingerprint(lane, kind, content_type, &payload, flow, &about.policy);
     if about.namespace != op.namespace || first != op.fingerprint() {
         return Err(mismatch("the execution id").into());
     }
@@ -91,14 +102,27 @@ fn mismatch(what: &str) -> Refusal {
     )
 }
 
-fn create(op: &Submit, key: Option<DedupKey>, now: TimestampMs) -> Step<Submitted> {
+fn create(
+    facts: &impl Facts,
+    op: &Submit,
+    key: Option<DedupKey>,
+    flow: Option<Arc<Document>>,
+    now: TimestampMs,
+) -> Result<Step<Submitted>, Halt> {
     let mut draft = Draft::new(execution(op, now), op.payload.bytes.clone(), now);
+    let mut documents = Vec::new();
+    if let Some(document) = flow {
+        let name = op.within.as_ref().and_then(|within| within.name.clone());
+        let (member, changes) = flow::submit_into(facts, document, name, draft)?;
+        draft = member;
+        documents = changes.documents;
+    }
     draft.event(EventKind::Submitted);
     let reply = Submitted::Created {
         execution_id: op.execution_id,
         public_state: draft.execution.public_state(),
         priority: draft.execution.priority,
-        event_id: EventId { partition: op.execution_id.partition(), number: 0 },
+        event_id: EventId { home: Home::partition(op.execution_id.partition()), number: 0 },
     };
     let dedup = key.map(|key| {
         let record = DedupRecord {
@@ -108,10 +132,10 @@ fn create(op: &Submit, key: Option<DedupKey>, now: TimestampMs) -> Step<Submitte
         };
         (key, record)
     });
-    Step::done(reply, Changes { executions: vec![draft.finish()], dedup, keyring: None })
+    Ok(Step::done(reply, Changes { dedup, documents, settled: true, ..draft.finish().into() }))
 }
 
-fn execution(op: &Submit, now: TimestampMs) -> Execution {
+pub(super) fn execution(op: &Submit, now: TimestampMs) -> Execution {
     let about = About {
         namespace: op.namespace.clone(),
         lane: op.lane.clone(),
@@ -126,6 +150,8 @@ fn execution(op: &Submit, now: TimestampMs) -> Execution {
     let delay = op.delay_until.filter(|until| *until > now);
     let causes = Causes {
         hold: op.held.then(String::new),
+        edges: false,
+        children: None,
         delay: delay.map(|until| Delay { until, reason: DelayReason::Requested }),
     };
     Execution {
@@ -148,6 +174,7 @@ fn execution(op: &Submit, now: TimestampMs) -> Execution {
         last_capability_mismatch_at: None,
         last_transition_at: now,
         waits: Waits::default(),
+        member: None,
         phase: Phase::Runnable(Runnable::new(causes, Next::First, now)),
     }
 }

@@ -240,7 +240,7 @@ impl Draft {
         let id = self.execution.id;
         let key = |number| RowKey::numbered(Family::Signal, number);
         let keys: Vec<_> = (from..waits.signals).map(key).collect();
-        facts.want_rows(id, &keys)?;
+        facts.want_rows(&id.into(), &keys)?;
         let mut signals = Vec::new();
         for key in keys {
             let signal: Option<Signal> = find(facts, id, &key)?;

@@ -1,74 +1,84 @@
 //! What time does: the tick, and its parts for one execution.
 
-use std::sync::Arc;
-
-use super::Facts;
 use super::draft::{Draft, Halt};
 use super::facts::Settings;
-use super::step::{Changed, Changes, Step};
+use super::step::{Changes, Step};
+use super::{Facts, Needs, flow};
 use crate::event::EventKind;
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, Subject};
 use crate::operation::{
     ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed, Tick, Ticked,
 };
-use crate::state::{DueKind, Execution, LostBy, Phase};
+use crate::state::{DueKind, LostBy, Phase};
 use crate::time::TimestampMs;
 
 pub(super) fn tick(facts: &impl Facts, op: &Tick, now: TimestampMs) -> Result<Step<Ticked>, Halt> {
     let due = facts.due(op.partition, now, op.most as usize)?;
-    facts.want_executions(&due.ids)?;
+    want(facts, &due.ids)?;
     let mut ticked = Ticked { fired: Vec::new(), more: !due.complete };
-    let mut changes = Changes::default();
-    for id in due.ids {
-        let Some(execution) = facts.execution(id)? else { continue };
-        let Some((kind, changed)) = fire(execution, facts.settings(), now) else { continue };
-        ticked.count(kind);
-        // One transition a step: what is due after this one is found by the next tick.
-        let still_due = changed.after.as_ref().and_then(|after| after.due());
-        ticked.more |= still_due.is_some_and(|due| due.at <= now);
-        changes.executions.push(changed);
+    let mut scene = flow::Scene::new(facts, now);
+    for of in due.ids {
+        // What came before in this tick may have changed what is due.
+        let fired = match of {
+            Subject::Execution(id) => fire(&mut scene, id)?,
+            Subject::Document(id) => scene.work_if_due(&id)?,
+        };
+        if let Some(kind) = fired {
+            ticked.count(kind);
+        }
     }
+    let changes = scene.finish();
+    // One transition a step: what is due after this one is found by the next tick.
+    ticked.more |= is_due(&changes, now);
     Ok(Step::done(ticked, changes))
 }
 
-/// Carries out the earliest thing that is due.
-fn fire(
-    execution: Arc<Execution>,
-    settings: &Settings,
-    now: TimestampMs,
-) -> Option<(DueKind, Changed)> {
-    let due = execution.due().filter(|due| due.at <= now)?;
-    let mut draft = Draft::of(execution, now);
-    let changed = match due.kind {
-        DueKind::ExecutionDeadline => {
-            draft.expire(settings);
-            draft.finish()
+/// Whether something that a step has changed is due at once.
+fn is_due(changes: &Changes, now: TimestampMs) -> bool {
+    let executions = changes.executions.iter().filter_map(|changed| changed.after.as_ref()?.due());
+    let documents = changes.documents.iter().filter_map(|changed| changed.after.as_ref()?.due());
+    executions.chain(documents).any(|due| due.at <= now)
+}
+
+fn want(facts: &impl Facts, ids: &[Subject]) -> Result<(), Needs> {
+    let mut needs = Needs::default();
+    for id in ids {
+        match id {
+            Subject::Execution(id) => needs.note(facts.execution(*id)),
+            Subject::Document(id) => needs.note(facts.document(id)),
         }
-        DueKind::AttemptTimeout => {
-            draft.time_out_attempt(settings);
-            draft.finish()
-        }
-        DueKind::LeaseExpiry => {
-            draft.lose_lease(LostBy::Time, None, settings);
-            draft.finish()
-        }
-        DueKind::SuspensionTimeout => {
-            draft.time_out_suspension(settings);
-            draft.finish()
-        }
+    }
+    needs.into_result()
+}
+
+/// Carries out the earliest thing that is due of an execution.
+fn fire<F: Facts>(
+    scene: &mut flow::Scene<'_, F>,
+    id: ExecutionId,
+) -> Result<Option<DueKind>, Halt> {
+    let (settings, now) = (scene.facts.settings(), scene.now);
+    let Some(execution) = scene.view(id)? else { return Ok(None) };
+    let Some(due) = execution.due().filter(|due| due.at <= now) else { return Ok(None) };
+    let Some(draft) = scene.draft(id)? else { return Ok(None) };
+    match due.kind {
+        DueKind::ExecutionDeadline => draft.expire(settings),
+        DueKind::AttemptTimeout => draft.time_out_attempt(settings),
+        DueKind::LeaseExpiry => draft.lose_lease(LostBy::Time, None, settings),
+        DueKind::SuspensionTimeout => draft.time_out_suspension(settings),
         // A draft begins with it.
-        DueKind::PendingWaitpointExpiry => draft.finish(),
-        DueKind::DelayedPromoter => {
-            draft.promote();
-            draft.finish()
-        }
-        DueKind::GrantExpiry => {
-            draft.lapse_grant();
-            draft.finish()
-        }
-        DueKind::RetentionTrimmer => draft.delete(),
-    };
-    Some((due.kind, changed))
+        DueKind::PendingWaitpointExpiry => {}
+        DueKind::DelayedPromoter => draft.promote(),
+        DueKind::GrantExpiry => draft.lapse_grant(),
+        DueKind::RetentionTrimmer => scene.remove(id)?,
+        // Work of documents.
+        DueKind::FlowBuilder
+        | DueKind::DependencyReconciler
+        | DueKind::EdgeCancelDispatcher
+        | DueKind::CancelReconciler
+        | DueKind::FlowProjector => return Ok(None),
+    }
+    scene.settle_one(&execution)?;
+    Ok(Some(due.kind))
 }
 
 impl Draft {
@@ -98,8 +108,7 @@ pub(super) fn promote(
     fire_one(facts, op.execution_id, now, |draft, _| {
         let due = match &draft.execution.phase {
             Phase::Runnable(runnable) => {
-                let causes = &runnable.causes;
-                causes.hold.is_none() && causes.delay.is_some_and(|delay| delay.until <= now)
+                runnable.causes.running_delay().is_some_and(|delay| delay.until <= now)
             }
             _ => false,
         };

@@ -72,6 +72,12 @@ impl Draft {
         self.event(EventKind::Completed);
     }
 
+    /// It can never run.
+    pub(super) fn skip(&mut self, settings: &Settings) {
+        self.end(Outcome::Skipped, None, settings);
+        self.event(EventKind::Skipped);
+    }
+
     pub(super) fn cancel(&mut self, cancellation: Cancellation, settings: &Settings) {
         let data = EventData::from([
             ("reason".to_owned(), cancellation.reason.as_str().into()),

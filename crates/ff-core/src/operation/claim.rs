@@ -1,5 +1,6 @@
 //! Claim: work for a worker, each task under a lease of its own.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,13 +8,14 @@ use uuid::Uuid;
 
 use crate::capability::Capabilities;
 use crate::check::check_range;
+use crate::content::Content;
 use crate::error::Refusal;
 use crate::id::{
-    AttemptId, ContentType, ExecutionId, Handle, Kind, LaneId, LeaseFence, LeaseId, Namespace,
-    SignalId, SignalName, WorkerId, WorkerInstanceId,
+    AttemptId, ContentType, ExecutionId, FlowId, Handle, Kind, LaneId, LeaseFence, LeaseId,
+    MemberName, Namespace, SignalId, SignalName, WorkerId, WorkerInstanceId,
 };
 use crate::limits;
-use crate::state::AttemptType;
+use crate::state::{AttemptType, Outcome};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
 
@@ -79,16 +81,30 @@ pub struct Task {
     pub attempt_deadline_at: Option<TimestampMs>,
     pub created_at: TimestampMs,
     pub trace_context: Option<String>,
+    pub flow_id: Option<FlowId>,
+    pub member_name: Option<MemberName>,
     pub extras: Extras,
 }
 
-/// What a resumed task is told of its suspension.
+/// What a task is told of its suspension and of its flow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Extras {
     /// The signals that resumed it, in the order in which they came.
     pub resume_signals: Vec<ResumeSignal>,
     /// What the suspend left.
     pub metadata: Option<Bytes>,
+    /// Outcomes and results of the members of its flow that it waited for, by the names of edges.
+    pub inputs: BTreeMap<String, Input>,
+}
+
+/// What a task is told of a member that it waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    pub execution_id: ExecutionId,
+    pub outcome: Outcome,
+    /// False: there is a result, too large for this reply; it is read with the execution.
+    pub inline: bool,
+    pub result: Option<Content>,
 }
 
 /// A signal as its receiver sees it.
@@ -110,7 +126,9 @@ pub struct ResumeSignal {
 impl Extras {
     pub fn bytes(&self) -> usize {
         let payloads = self.resume_signals.iter().filter_map(|signal| signal.payload.as_ref());
-        payloads.chain(&self.metadata).map(Bytes::len).sum()
+        let results = self.inputs.values().filter_map(|input| input.result.as_ref());
+        let results = results.map(|result| &result.bytes);
+        payloads.chain(&self.metadata).chain(results).map(Bytes::len).sum()
     }
 }
 

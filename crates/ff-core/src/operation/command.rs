@@ -1,17 +1,22 @@
 //! The table of operations: one line each.
 
 use super::{
-    AppendFrames, Appended, Cancel, Cancelled, ChangePriority, ClaimExecution, ClaimGrant,
-    ClaimResumedExecution, CloseWaitpoint, Complete, Completed, CreatePendingWaitpoint, Delay,
-    Delayed, Delete, Deleted, DeliverApproval, DeliverSignal, ExpireExecution, Fail, Failed, Fired,
-    Hold, IssueClaimGrant, IssueGrantAndClaim, IssueReclaimGrant, IssueToken, IssuedReclaimGrant,
-    IssuedWaitpoint, MarkLeaseExpired, PriorityChanged, Progressed, PromoteDelayed,
-    ReclaimExecution, Reclaimed, Release, Renew, Renewed, Replay, Replayed, Resume, ResumedNow,
-    Revoke, Revoked, RotateSecret, Rotated, SeedSecret, SetTags, Settled, Signalled, Submit,
-    Submitted, Suspend, Suspended, TagsSet, Task, Tick, Ticked, UpdateProgress,
+    AddToFlow, AddedToFlow, AppendFrames, Appended, ApplyEdge, Cancel, CancelFlow, Cancelled,
+    CascadeCompletion, Cascaded, ChangePriority, ClaimExecution, ClaimGrant, ClaimResumedExecution,
+    CloseWaitpoint, Complete, Completed, CreateFlow, CreatePendingWaitpoint, Delay, Delayed,
+    Delete, DeleteFlow, Deleted, DeliverApproval, DeliverSignal, EdgeApplied, EdgeResolution,
+    EdgeStaged, ExpireExecution, Fail, Failed, Fired, FlowCancelled, FlowCreated, FlowReplayed,
+    GroupSet, Hold, IssueClaimGrant, IssueGrantAndClaim, IssueReclaimGrant, IssueToken,
+    IssuedReclaimGrant, IssuedWaitpoint, MarkLeaseExpired, PriorityChanged, Progressed,
+    PromoteDelayed, ReclaimExecution, Reclaimed, Release, Renew, Renewed, Replay, ReplayFlow,
+    Replayed, ResolveEdge, Resume, ResumedNow, Revoke, Revoked, RotateSecret, Rotated, SeedSecret,
+    SetFlowTags, SetGroupPolicy, SetTags, Settled, Signalled, StageEdge, Submit, SubmitFlow,
+    Submitted, SubmittedFlow, Suspend, Suspended, TagsSet, Task, Tick, Ticked, UpdateProgress,
+    WaitChildren, WaitingChildren,
 };
 use crate::error::{EngineError, Refusal};
-use crate::id::ExecutionId;
+use crate::id::{DocumentId, ExecutionId};
+use crate::partition::PartitionConfig;
 
 /// An act on one partition, with its name and its reply.
 pub trait Operation: Into<Command> + Send {
@@ -37,6 +42,11 @@ pub(super) trait Shape {
     }
 
     fn target(&self) -> Option<ExecutionId>;
+
+    /// The document it acts on, where it is one.
+    fn document(&self, _: &PartitionConfig) -> Option<DocumentId> {
+        None
+    }
 }
 
 macro_rules! operations {
@@ -63,6 +73,11 @@ macro_rules! operations {
 
             pub fn execution_id(&self) -> Option<ExecutionId> {
                 match self { $(Self::$operation(operation) => operation.target(),)* }
+            }
+
+            /// The document it acts on, where it is one.
+            pub fn document_id(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+                match self { $(Self::$operation(operation) => operation.document(partitions),)* }
             }
         }
 
@@ -129,6 +144,19 @@ operations! {
     Resume => ResumedNow, "resume_execution";
     DeliverSignal => Signalled, "deliver_signal";
     DeliverApproval => Signalled, "deliver_approval_signal";
+    WaitChildren => WaitingChildren, "move_to_waiting_children";
+    SubmitFlow => SubmittedFlow, "submit_flow";
+    CreateFlow => FlowCreated, "create_flow";
+    AddToFlow => AddedToFlow, "add_execution_to_flow";
+    StageEdge => EdgeStaged, "stage_dependency_edge";
+    ApplyEdge => EdgeApplied, "apply_dependency_to_child";
+    SetGroupPolicy => GroupSet, "set_edge_group_policy";
+    ResolveEdge => EdgeResolution, "resolve_dependency";
+    CancelFlow => FlowCancelled, "cancel_flow";
+    ReplayFlow => FlowReplayed, "replay_flow";
+    DeleteFlow => Deleted, "delete_flow";
+    CascadeCompletion => Cascaded, "cascade_completion";
+    SetFlowTags => TagsSet, "set_flow_tags";
     SeedSecret => Settled, "seed_waitpoint_hmac_secret";
     RotateSecret => Rotated, "rotate_waitpoint_hmac_secret";
 }

@@ -7,9 +7,12 @@ mod command;
 mod complete;
 mod delay;
 mod delete;
+mod edge;
 mod fail;
+mod flow;
 mod frame;
 mod grant;
+mod graph;
 mod hold;
 mod priority;
 mod progress;
@@ -26,17 +29,27 @@ mod trim;
 mod waitpoint;
 
 pub use cancel::{Cancel, Cancelled};
-pub use claim::{Claim, Extras, LaneOrder, LaneShare, PreviousFailure, ResumeSignal, Task};
+pub use claim::{Claim, Extras, Input, LaneOrder, LaneShare, PreviousFailure, ResumeSignal, Task};
 pub use command::{Command, Operation, Reply};
 pub use complete::{ClaimNext, Complete, Completed};
 pub use delay::{Delay, DelayUntil, Delayed};
 pub use delete::{Delete, Deleted};
+pub use edge::{
+    ApplyEdge, EdgeApplied, EdgeResolution, EdgeStaged, GroupSet, NewEdge, ResolveEdge,
+    SetGroupPolicy, StageEdge, WaitChildren, WaitingChildren,
+};
 pub use fail::{Fail, Failed};
+pub use flow::{
+    AddToFlow, AddedToFlow, CancelFlow, CascadeCompletion, Cascaded, CreateFlow, DeleteFlow,
+    FlowCancelled, FlowCreated, FlowReplayed, InFlow, ReplayFlow, SetFlowTags,
+};
 pub use frame::{AppendFrames, Appended, AppendedFrame, NewFrame};
 pub use grant::{
     ClaimExecution, ClaimGrant, ClaimResumedExecution, IssueClaimGrant, IssueGrantAndClaim,
     IssueReclaimGrant, IssuedReclaimGrant, ReclaimExecution, Reclaimed,
 };
+pub(crate) use graph::Graph;
+pub use graph::{GraphEdge, GraphGroup, GraphMember, SubmitFlow, SubmittedFlow};
 pub use hold::{Hold, Release, Settled};
 pub use priority::{ChangePriority, PriorityChanged};
 pub use progress::{Progressed, UpdateProgress};

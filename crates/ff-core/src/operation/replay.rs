@@ -8,12 +8,16 @@ use crate::state::PublicState;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
     pub execution_id: ExecutionId,
+    /// Downstreams in its flow that have run are replayed too.
+    pub descendants: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replayed {
     pub replay_count: u32,
     pub public_state: PublicState,
+    /// Edges of its group that have not resolved.
+    pub unresolved: u32,
 }
 
 impl Shape for Replay {

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::InFlow;
 use super::command::Shape;
 use crate::check::{check_bytes, check_time};
 use crate::content::{Content, check_size};
 use crate::error::Refusal;
 use crate::event::EventId;
-use crate::id::{ContentType, ExecutionId, IdempotencyKey, Kind, LaneId, Namespace};
+use crate::id::{
+    ContentType, DocumentId, ExecutionId, FlowId, IdempotencyKey, Kind, LaneId, Namespace,
+};
 use crate::limits;
+use crate::partition::PartitionConfig;
 use crate::policy::Policy;
 use crate::state::PublicState;
 use crate::tags::Tags;
@@ -35,6 +39,9 @@ pub struct Submit {
     pub execution_deadline_at: Option<TimestampMs>,
     /// Starts as held by an operator.
     pub held: bool,
+    /// Becomes a member of a flow; the id then stands in the flow's partition
+    /// ([`ExecutionId::for_flow`]).
+    pub within: Option<InFlow>,
     /// W3C trace context, handed to the worker with the task.
     pub trace_context: Option<String>,
 }
@@ -73,6 +80,7 @@ impl Submit {
             delay_until: None,
             execution_deadline_at: None,
             held: false,
+            within: None,
             trace_context: None,
         }
     }
@@ -80,7 +88,8 @@ impl Submit {
     /// What a repeated submit must have in common with the first.
     pub fn fingerprint(&self) -> [u8; 32] {
         let Content { content_type, bytes } = &self.payload;
-        fingerprint(&self.lane, &self.kind, content_type, bytes, &self.policy)
+        let flow = self.within.as_ref().map(|within| within.flow_id);
+        fingerprint(&self.lane, &self.kind, content_type, bytes, flow, &self.policy)
     }
 }
 
@@ -90,10 +99,11 @@ pub(crate) fn fingerprint(
     kind: &Kind,
     content_type: &ContentType,
     payload: &[u8],
+    flow: Option<FlowId>,
     policy: &Policy,
 ) -> [u8; 32] {
     let policy = policy.normal_form();
-    let flow = "";
+    let flow = flow.map(|flow| flow.to_string()).unwrap_or_default();
     let parts: [&[u8]; 6] = [
         lane.as_bytes(),
         kind.as_bytes(),
@@ -138,5 +148,9 @@ impl Shape for Submit {
 
     fn target(&self) -> Option<ExecutionId> {
         Some(self.execution_id)
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        self.within.as_ref().map(|within| DocumentId::flow(within.flow_id, partitions))
     }
 }

@@ -20,10 +20,7 @@ pub struct TagsSet {
 
 impl Shape for SetTags {
     fn check_shape(&self) -> Result<(), Refusal> {
-        if self.tags.is_empty() {
-            return Err(Refusal::invalid("tags", "no tag is given"));
-        }
-        self.tags.check_owned_keys()
+        self.tags.check_point_write()
     }
 
     fn target(&self) -> Option<ExecutionId> {

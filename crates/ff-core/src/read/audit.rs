@@ -7,9 +7,10 @@ use uuid::Uuid;
 
 use super::stream::is_gone;
 use crate::event::{Event, EventKind};
-use crate::id::ExecutionId;
+use crate::id::Subject;
 use crate::state::{
-    Attempt, AttemptState, Execution, FrameId, FrameMode, GrantKind, Next, Phase, WaitpointState,
+    Attempt, AttemptState, Document, Execution, Flow, FrameId, FrameMode, GrantKind, Listing,
+    MemberCounts, Next, Phase, PublicState, WaitpointState,
 };
 use crate::time::TimestampMs;
 
@@ -27,15 +28,16 @@ pub struct Audited {
 pub struct Violation {
     /// Which invariant, as `I9`.
     pub invariant: &'static str,
-    pub execution_id: Option<ExecutionId>,
+    /// Execution or document.
+    pub subject: Option<String>,
     pub detail: String,
 }
 
-/// The log of a store, followed from its oldest kept event on, execution by execution.
+/// The log of a store, followed from its oldest kept event on, subject by subject.
 #[derive(Debug, Default)]
-pub struct LogCheck(HashMap<ExecutionId, Newest>);
+pub struct LogCheck(HashMap<Subject, Newest>);
 
-/// The newest event of an execution so far.
+/// The newest event of a subject so far.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
     seq: u64,
@@ -46,9 +48,10 @@ struct Newest {
 impl LogCheck {
     /// Takes the next event of a partition's log.
     pub fn note(&mut self, audited: &mut Audited, event: &Event) {
-        let id = event.subject;
+        let id = &event.subject;
         // An id that was removed may be given again: that is another history.
-        let before = self.0.remove(&id).filter(|_| event.kind != EventKind::Submitted);
+        let begins = matches!(event.kind, EventKind::Submitted | EventKind::FlowCreated);
+        let before = self.0.remove(id).filter(|_| !begins);
         let epoch = event.lease_epoch.unwrap_or(0);
         if before.is_some_and(|before| event.seq != before.seq + 1) {
             audited.report("I31", Some(id), format!("its events have a hole before {}", event.seq));
@@ -58,18 +61,28 @@ impl LogCheck {
             audited.report("I3", Some(id), format!("lease epoch {epoch} was given before"));
         }
         if event.kind != EventKind::Deleted {
-            self.0.insert(id, Newest { seq: event.seq, number: event.number, epoch });
+            self.0.insert(id.clone(), Newest { seq: event.seq, number: event.number, epoch });
         }
     }
 
     /// Compares a record with the newest event that the log has of it, if it has one.
     pub fn check(&self, audited: &mut Audited, execution: &Execution) {
-        let Some(newest) = self.0.get(&execution.id) else { return };
         let known = (execution.event_seq, execution.last_event);
+        self.compare(audited, &execution.id.into(), known);
+    }
+
+    /// As [`LogCheck::check`], for a document.
+    pub fn check_document(&self, audited: &mut Audited, document: &Document) {
+        let known = (document.event_seq, document.last_event);
+        self.compare(audited, &(&document.id).into(), known);
+    }
+
+    fn compare(&self, audited: &mut Audited, id: &Subject, known: (u64, u64)) {
+        let Some(newest) = self.0.get(id) else { return };
         if known != (newest.seq, newest.number) {
             let found = (newest.seq, newest.number);
             let detail = format!("the log ends with event {found:?}, the record with {known:?}");
-            audited.report("I31", Some(execution.id), detail);
+            audited.report("I31", Some(id), detail);
         }
     }
 }
@@ -82,17 +95,21 @@ pub struct Repaired {
     pub left: Audited,
 }
 
+/// List, namespace, instant and name of an entry as a store has it.
+pub type ListEntry = (u8, String, i64, Uuid);
+
 impl Audited {
     const VIOLATIONS_MAX: usize = 1000;
 
     pub fn report(
         &mut self,
         invariant: &'static str,
-        execution_id: Option<ExecutionId>,
+        of: Option<impl ToString>,
         detail: impl Into<String>,
     ) {
         if self.violations.len() < Self::VIOLATIONS_MAX {
-            self.violations.push(Violation { invariant, execution_id, detail: detail.into() });
+            let subject = of.map(|of| of.to_string());
+            self.violations.push(Violation { invariant, subject, detail: detail.into() });
         }
     }
 
@@ -118,6 +135,52 @@ impl Audited {
                 let detail = format!("{:?} has {grant:?}", runnable.next);
                 self.report("I10", Some(execution.id), detail);
             }
+        }
+    }
+
+    /// Due times and entries in lists that the store has of a document, and the counts that it
+    /// keeps of the document's executions against those that a scan found.
+    pub fn check_document(
+        &mut self,
+        document: &Document,
+        (due, listings): (&[i64], &[ListEntry]),
+        (kept, scanned): (&MemberCounts, &MemberCounts),
+    ) {
+        let expected: Vec<_> = document.due().map(|due| due.at.0).into_iter().collect();
+        if due != expected {
+            self.report("I9", Some(&document.id), format!("timers {due:?}, due is {expected:?}"));
+        }
+        let listing = |entry: Listing<'_>| {
+            (entry.list.code(), entry.namespace.to_string(), entry.at.0, entry.name)
+        };
+        let expected: Vec<ListEntry> = document.listings().map(listing).collect();
+        if listings != expected {
+            let detail = format!("in lists {listings:?}, its record says {expected:?}");
+            self.report("I9", Some(&document.id), detail);
+        }
+        if kept != scanned {
+            let detail = format!("counts say {kept:?}, a scan {scanned:?}");
+            self.report("I11", Some(&document.id), detail);
+        }
+        if let Some(flow) = document.flow() {
+            self.check_flow(flow, scanned);
+        }
+    }
+
+    /// Its state is what its members say.
+    fn check_flow(&mut self, flow: &Flow, members: &MemberCounts) {
+        let ended: u32 = PublicState::ENDED.iter().map(|state| members.of(*state)).sum();
+        let total: u32 = PublicState::ALL.iter().map(|state| members.of(*state)).sum();
+        let rests = flow.work.is_empty();
+        if rests && total - ended != flow.live {
+            let detail = format!("{} members live, it says {}", total - ended, flow.live);
+            self.report("I11", Some(flow.id), detail);
+        }
+        // Members of an ended flow may have been removed.
+        let over = flow.members > 0 && flow.live == 0;
+        if rests && over != flow.end.is_some() && !flow.is_cancelled() {
+            let detail = format!("{} of {total} members live, end is {:?}", flow.live, flow.end);
+            self.report("I23", Some(flow.id), detail);
         }
     }
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::id::SignalName;
 use crate::state::{
-    DelayReason, Execution, Grant, Lease, LostBy, Next, Outcome, Phase, Runnable, Suspension,
-    Terminal, Waitpoint, WaitpointState,
+    DelayReason, Execution, Grant, Lease, LostBy, Member, Next, Outcome, Phase, Runnable,
+    Suspension, Terminal, Waitpoint, WaitpointState,
 };
 use crate::time::TimestampMs;
 
@@ -22,6 +22,7 @@ pub enum Cause {
     ResumeDelay,
     Suspended,
     Granted,
+    Dependencies,
 }
 
 impl Cause {
@@ -37,6 +38,7 @@ impl Cause {
             Self::ResumeDelay => "resume_delay",
             Self::Suspended => "suspended",
             Self::Granted => "granted",
+            Self::Dependencies => "dependencies",
         }
     }
 }
@@ -76,6 +78,9 @@ fn waiting(execution: &Execution, runnable: &Runnable, now: TimestampMs) -> Expl
     if let Some(detail) = &runnable.causes.hold {
         return held(execution, runnable, detail);
     }
+    if let (true, Some(member)) = (runnable.causes.waits_for_members(), &execution.member) {
+        return blocked(execution, member, runnable);
+    }
     if let Some(grant) = runnable.live_grant(now) {
         return granted(execution, grant, now);
     }
@@ -102,6 +107,43 @@ fn held(execution: &Execution, runnable: &Runnable, detail: &str) -> Explanation
         },
         evidence: json!({ "detail": detail, "held_since": runnable.since.0 }),
         unblock: vec![act(execution, "release the hold", "release", "POST", "release")],
+        earliest_start_at: None,
+    }
+}
+
+/// Others of its flow have not ended.
+fn blocked(execution: &Execution, member: &Member, runnable: &Runnable) -> Explanation {
+    let group = &member.group;
+    let flow = member.flow_id;
+    let children = runnable.causes.children;
+    let summary = match children {
+        Some(children) => {
+            format!(
+                "It waits for {} of {} members.",
+                children.total - children.ended,
+                children.total
+            )
+        }
+        None => format!("{} of {} edges to it are unresolved.", group.unresolved(), group.edges),
+    };
+    let graph = Action {
+        summary: "see what it waits for".to_owned(),
+        cli: format!("ff flow show {flow}"),
+        route: format!("GET /v1/flows/{flow}/graph"),
+    };
+    Explanation {
+        cause: Cause::Dependencies,
+        summary,
+        evidence: json!({
+            "flow_id": flow.to_string(),
+            "edges": group.edges,
+            "satisfied": group.satisfied,
+            "impossible": group.impossible,
+            "unresolved": group.unresolved(),
+            "children": children.map(|c| json!({ "total": c.total, "ended": c.ended })),
+            "blocked_since": runnable.since.0,
+        }),
+        unblock: vec![graph, cancel(execution)],
         earliest_start_at: None,
     }
 }

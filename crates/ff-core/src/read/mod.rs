@@ -2,6 +2,7 @@
 
 mod audit;
 mod explain;
+mod flow;
 mod page;
 mod query;
 mod record;
@@ -9,9 +10,15 @@ mod search;
 mod stream;
 mod subscription;
 mod waiting;
+mod walk;
 
-pub use audit::{Audited, LogCheck, Repaired, Violation};
+pub use audit::{Audited, ListEntry, LogCheck, Repaired, Violation};
 pub use explain::{Action, Cause, Explanation, explain};
+pub use flow::{
+    DescribeEdge, DescribeFlow, EdgeSnapshot, Eligibility, EvaluateEligibility, FlowCancellation,
+    FlowEdges, FlowFilter, FlowMembers, FlowSnapshot, ListFlowEdges, ListFlowMembers, ListFlows,
+    MemberSnapshot,
+};
 pub use page::{Leaf, Page, Seen};
 pub use query::{
     Answer, Attempts, Audit, Context, Describe, Due, Dues, Events, Explain, Kids, ListAttempts,
@@ -25,4 +32,5 @@ pub use stream::{
     StreamPage, StreamRange, SummaryRead, Tail, Visibility, attempt_not_found,
 };
 pub use subscription::{EventFilter, Follow, Followed, From, Subscription, Topic};
-pub use waiting::{ListPendingWaitpoints, ListSuspended, ListedSuspension, WaitingFilter, Walk};
+pub use waiting::{ListPendingWaitpoints, ListSuspended, ListedSuspension, WaitingFilter};
+pub use walk::{Listed, Walk};

@@ -4,8 +4,10 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::{
-    Audited, Explanation, ListPendingWaitpoints, ListSuspended, ListedSuspension, Page, ReadStream,
-    ReadSummary, Record, Search, StreamPage, SummaryRead,
+    Audited, DescribeEdge, DescribeFlow, EdgeSnapshot, Eligibility, EvaluateEligibility,
+    Explanation, FlowEdges, FlowMembers, FlowSnapshot, ListFlowEdges, ListFlowMembers, ListFlows,
+    ListPendingWaitpoints, ListSuspended, ListedSuspension, Page, ReadStream, ReadSummary, Record,
+    Search, StreamPage, SummaryRead,
 };
 use crate::check::{check_partition, check_range};
 use crate::content::Content;
@@ -245,6 +247,11 @@ impl Query {
             Self::ReadSummary(q) => (Some(q.execution_id), None),
             Self::ListPendingWaitpoints(q) => (None, Some(q.limit)),
             Self::ListSuspended(q) => (None, Some(q.limit)),
+            Self::ListFlows(q) => (None, Some(q.limit)),
+            Self::ListFlowMembers(q) => (None, Some(q.limit)),
+            Self::ListFlowEdges(q) => (None, Some(q.limit)),
+            Self::EvaluateEligibility(q) => (Some(q.execution_id), None),
+            Self::DescribeFlow(_) | Self::DescribeEdge(_) => (None, None),
             Self::Due(_) | Self::Audit(_) | Self::ListKids(_) => (None, None),
         };
         id.map_or(Ok(()), |id| check_partition(id, partitions))?;
@@ -313,6 +320,12 @@ questions! {
     ListWaitpoints => Vec<ListedWaitpoint>, "list_waitpoints";
     ListPendingWaitpoints => Page<ListedWaitpoint>, "list_pending_waitpoints";
     ListSuspended => Page<ListedSuspension>, "list_suspended";
+    DescribeFlow => Option<Box<FlowSnapshot>>, "describe_flow";
+    ListFlows => Page<FlowSnapshot>, "list_flows";
+    ListFlowMembers => FlowMembers, "list_flow_members";
+    ListFlowEdges => FlowEdges, "list_edges";
+    DescribeEdge => EdgeSnapshot, "describe_edge";
+    EvaluateEligibility => Eligibility, "evaluate_flow_eligibility";
     ReadStream => StreamPage, "read_stream";
     ReadSummary => SummaryRead, "read_summary";
     Due => Dues, "due";

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::capability::Capabilities;
 use crate::event::EventId;
 use crate::id::{
-    AttemptId, ContentType, ExecutionId, Kind, LaneId, LeaseId, Namespace, SuspensionId,
-    WaitpointId, WorkerId, WorkerInstanceId,
+    AttemptId, ContentType, ExecutionId, FlowId, Home, Kind, LaneId, LeaseId, MemberName,
+    Namespace, SuspensionId, WaitpointId, WorkerId, WorkerInstanceId,
 };
 use crate::policy::Policy;
 use crate::state::{Execution, FailureClass, Grant, Phase, StateVector};
@@ -66,6 +66,9 @@ pub struct Record {
     /// Waitpoints that are not closed.
     pub waitpoint_ids: Vec<WaitpointId>,
     pub signal_count: u32,
+    /// The flow it is a member of, and its name there.
+    pub flow_id: Option<FlowId>,
+    pub member_name: Option<MemberName>,
 }
 
 impl Record {
@@ -82,6 +85,7 @@ impl Record {
         };
         let grant = execution.phase.grant().filter(|grant| !grant.is_over(now));
         let attempt = execution.attempt.as_ref();
+        let member = execution.member.as_deref();
         let failure = execution.failure.as_ref();
         let progress = execution.progress.as_ref();
         Self {
@@ -126,7 +130,7 @@ impl Record {
             last_capability_mismatch_at: execution.last_capability_mismatch_at,
             grant: grant.cloned(),
             last_event_id: EventId {
-                partition: execution.id.partition(),
+                home: Home::partition(execution.id.partition()),
                 number: execution.last_event,
             },
             trace_context: about.trace_context.clone(),
@@ -135,6 +139,8 @@ impl Record {
             suspension_timeout_at: suspension.and_then(|s| s.timeout).map(|timeout| timeout.at),
             waitpoint_ids: execution.waits.open_at(now).map(|waitpoint| waitpoint.id).collect(),
             signal_count: execution.waits.signals,
+            flow_id: member.map(|member| member.flow_id),
+            member_name: member.and_then(|member| member.name.clone()),
         }
     }
 }

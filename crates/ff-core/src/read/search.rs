@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Record, Seen};
 use crate::cursor;
 use crate::error::Refusal;
-use crate::id::{ExecutionId, Kind, LaneId, Namespace};
+use crate::id::{ExecutionId, FlowId, Kind, LaneId, Namespace};
 use crate::state::{Execution, PublicState};
 use crate::time::TimestampMs;
 
@@ -26,6 +26,8 @@ pub struct Filter {
     pub kinds: Vec<Kind>,
     /// All of these, by equality.
     pub tags: Vec<(String, String)>,
+    /// Members of this flow.
+    pub flow: Option<FlowId>,
     /// From this instant on.
     pub created_after: Option<TimestampMs>,
     /// Before this instant.
@@ -76,6 +78,9 @@ impl Filter {
             && (self.states.is_empty() || self.states.contains(&execution.public_state()))
             && (self.kinds.is_empty() || self.kinds.contains(&about.kind))
             && self.tags.iter().all(|(k, v)| execution.tags.get(k) == Some(v))
+            && self.flow.is_none_or(|flow| {
+                execution.member.as_ref().is_some_and(|member| member.flow_id == flow)
+            })
             && within(Some(about.created_at), self.created_after, self.created_before)
             && within(completed, self.completed_after, self.completed_before)
     }

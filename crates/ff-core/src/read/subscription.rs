@@ -4,7 +4,7 @@ use super::query::check_limit;
 use super::{StreamPage, Tail};
 use crate::error::Refusal;
 use crate::event::{Envelope, EventKind};
-use crate::id::{Kind, LaneId, Namespace};
+use crate::id::{FlowId, Kind, LaneId, Namespace};
 use crate::state::Outcome;
 use crate::time::TimestampMs;
 
@@ -62,6 +62,8 @@ pub struct EventFilter {
     pub lanes: Vec<LaneId>,
     pub kinds: Vec<Kind>,
     pub tags: Vec<(String, String)>,
+    /// Of a flow: its own events and those of its members.
+    pub flow: Option<FlowId>,
     pub outcomes: Vec<Outcome>,
 }
 
@@ -78,16 +80,17 @@ impl Subscription {
     pub fn kinds_of_event(self) -> Vec<EventKind> {
         use EventKind::{
             Cancelled, Claimed, Completed, Delayed, Expired, Failed, LeaseExpired, LeaseRevoked,
-            Replayed, RetryScheduled, SignalAccepted, Suspended,
+            Released, Replayed, RetryScheduled, SignalAccepted, Skipped, Suspended,
         };
         match self {
-            Self::Completions => vec![Completed, Failed, Cancelled, Expired],
+            Self::Completions => vec![Completed, Failed, Cancelled, Expired, Skipped],
             Self::Lifecycle => {
                 let of_execution = |kind: &&EventKind| kind.as_str().starts_with("execution.");
                 EventKind::ALL.iter().filter(of_execution).copied().collect()
             }
             Self::LeaseHistory => vec![
                 Claimed,
+                Released,
                 Delayed,
                 Suspended,
                 RetryScheduled,
@@ -98,6 +101,7 @@ impl Subscription {
                 Failed,
                 Cancelled,
                 Expired,
+                Skipped,
             ],
             Self::SignalDelivery => vec![SignalAccepted],
         }
@@ -119,10 +123,17 @@ impl EventFilter {
         };
         listed(&self.kinds_of_event, &event.kind)
             && self.namespace.as_ref().is_none_or(|namespace| *namespace == event.namespace)
-            && (self.lanes.is_empty() || self.lanes.contains(&event.lane))
+            && (self.lanes.is_empty()
+                || event.lane.as_ref().is_some_and(|lane| self.lanes.contains(lane)))
             && (self.kinds.is_empty()
-                || about.as_ref().is_some_and(|about| self.kinds.contains(&about.kind)))
+                || about
+                    .as_ref()
+                    .and_then(|about| about.kind.as_ref())
+                    .is_some_and(|kind| self.kinds.contains(kind)))
             && self.tags.iter().all(has_tag)
+            && self
+                .flow
+                .is_none_or(|flow| about.as_ref().is_some_and(|about| about.flow_id == Some(flow)))
             && (self.outcomes.is_empty()
                 || event.outcome.is_some_and(|outcome| self.outcomes.contains(&outcome)))
     }

@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
+use super::walk::{Listed, Walk};
 use super::{ListedWaitpoint, Seen};
-use crate::cursor;
-use crate::error::Refusal;
 use crate::id::{ExecutionId, Kind, LaneId, Namespace, SuspensionId, WaitpointKey};
 use crate::state::{Execution, List, ListingPosition, WaitpointState};
 use crate::time::TimestampMs;
@@ -52,17 +51,9 @@ pub struct ListedSuspension {
     pub waitpoint_keys: Vec<WaitpointKey>,
 }
 
-/// A question that walks over a list of a namespace, oldest first.
-pub trait Walk: Sync {
-    const LIST: List;
-
-    type Item: Send;
-
+/// A question about those who wait, oldest first.
+trait Waiting: Walk {
     fn filter(&self) -> &WaitingFilter;
-
-    fn cursor(&self) -> Option<&str>;
-
-    fn limit(&self) -> u32;
 
     /// What an entry stands for; none when it has just gone.
     fn item(&self, at: &ListingPosition, found: &Execution, now: TimestampMs)
@@ -71,9 +62,10 @@ pub trait Walk: Sync {
     /// Why it waits, as the filter means it.
     fn reason(item: &Self::Item) -> Option<&str>;
 
-    /// What an entry of the list is to this question.
-    fn see(&self, at: &ListingPosition, found: &Execution, now: TimestampMs) -> Seen<Self::Item> {
-        let filter = self.filter();
+    fn look(&self, at: &ListingPosition, found: Listed<'_>, now: TimestampMs) -> Seen<Self::Item> {
+        let (filter, Listed::Execution(found)) = (self.filter(), found) else {
+            return Seen::Passed;
+        };
         if filter.older_than_ms.is_some_and(|ms| at.at.after(ms) > now) {
             return Seen::End;
         }
@@ -83,21 +75,6 @@ pub trait Walk: Sync {
             None => true,
         };
         item.filter(wanted).map_or(Seen::Passed, Seen::Item)
-    }
-
-    /// Where the page begins: behind this place.
-    fn behind(&self) -> Result<Option<ListingPosition>, Refusal> {
-        self.cursor().map(|text| cursor::decode(&self.scope(), text)).transpose()
-    }
-
-    /// The cursor that goes on behind a place.
-    fn cursor_after(&self, position: ListingPosition) -> String {
-        cursor::encode(&self.scope(), &position)
-    }
-
-    /// What a cursor is bound to.
-    fn scope(&self) -> String {
-        format!("{:?} {:?}", Self::LIST, self.filter())
     }
 }
 
@@ -115,8 +92,8 @@ impl Walk for ListPendingWaitpoints {
 
     type Item = ListedWaitpoint;
 
-    fn filter(&self) -> &WaitingFilter {
-        &self.filter
+    fn namespace(&self) -> &Namespace {
+        &self.filter.namespace
     }
 
     fn cursor(&self) -> Option<&str> {
@@ -125,6 +102,20 @@ impl Walk for ListPendingWaitpoints {
 
     fn limit(&self) -> u32 {
         self.limit
+    }
+
+    fn see(&self, at: &ListingPosition, found: Listed<'_>, now: TimestampMs) -> Seen<Self::Item> {
+        self.look(at, found, now)
+    }
+
+    fn scope(&self) -> String {
+        format!("{:?} {:?}", Self::LIST, self.filter)
+    }
+}
+
+impl Waiting for ListPendingWaitpoints {
+    fn filter(&self) -> &WaitingFilter {
+        &self.filter
     }
 
     fn item(
@@ -147,8 +138,8 @@ impl Walk for ListSuspended {
 
     type Item = ListedSuspension;
 
-    fn filter(&self) -> &WaitingFilter {
-        &self.filter
+    fn namespace(&self) -> &Namespace {
+        &self.filter.namespace
     }
 
     fn cursor(&self) -> Option<&str> {
@@ -157,6 +148,20 @@ impl Walk for ListSuspended {
 
     fn limit(&self) -> u32 {
         self.limit
+    }
+
+    fn see(&self, at: &ListingPosition, found: Listed<'_>, now: TimestampMs) -> Seen<Self::Item> {
+        self.look(at, found, now)
+    }
+
+    fn scope(&self) -> String {
+        format!("{:?} {:?}", Self::LIST, self.filter)
+    }
+}
+
+impl Waiting for ListSuspended {
+    fn filter(&self) -> &WaitingFilter {
+        &self.filter
     }
 
     fn item(

@@ -25,6 +25,8 @@ pub struct Attempt {
     pub stream: Option<Box<Stream>>,
     /// Why its output has ended; that was when the attempt ended.
     pub stream_end: Option<StreamEnd>,
+    /// Size of its result; none without one.
+    pub result_bytes: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Failure, LostBy, Phase, PublicState, StreamEnd, Waits};
+use super::{Attempt, Failure, LostBy, Member, Phase, PublicState, StreamEnd, Waits};
 use crate::id::{ContentType, ExecutionId, Kind, LaneId, LeaseFence, Namespace};
 use crate::policy::Policy;
 use crate::tags::Tags;
@@ -42,6 +42,8 @@ pub struct Execution {
     pub last_capability_mismatch_at: Option<TimestampMs>,
     pub last_transition_at: TimestampMs,
     pub waits: Waits,
+    /// Its part in a flow.
+    pub member: Option<Box<Member>>,
     pub phase: Phase,
 }
 
@@ -91,6 +93,7 @@ pub enum LeaseEnd {
     Cancel,
     Delay,
     Suspend,
+    WaitChildren,
 }
 
 /// What that operation answered.
@@ -113,6 +116,10 @@ pub enum LeaseEndReply {
     Suspended {
         number: u32,
     },
+    WaitingChildren {
+        unresolved: u32,
+        public_state: PublicState,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +136,7 @@ impl LeaseEndReply {
             Self::Cancelled { .. } => LeaseEnd::Cancel,
             Self::Delayed { .. } => LeaseEnd::Delay,
             Self::Suspended { .. } => LeaseEnd::Suspend,
+            Self::WaitingChildren { .. } => LeaseEnd::WaitChildren,
         }
     }
 }

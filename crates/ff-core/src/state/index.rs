@@ -37,11 +37,16 @@ pub enum DueKind {
     PendingWaitpointExpiry,
     DelayedPromoter,
     GrantExpiry,
+    FlowBuilder,
+    DependencyReconciler,
+    EdgeCancelDispatcher,
+    CancelReconciler,
+    FlowProjector,
     RetentionTrimmer,
 }
 
 impl DueKind {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 13] = [
         Self::ExecutionDeadline,
         Self::AttemptTimeout,
         Self::LeaseExpiry,
@@ -49,6 +54,11 @@ impl DueKind {
         Self::PendingWaitpointExpiry,
         Self::DelayedPromoter,
         Self::GrantExpiry,
+        Self::FlowBuilder,
+        Self::DependencyReconciler,
+        Self::EdgeCancelDispatcher,
+        Self::CancelReconciler,
+        Self::FlowProjector,
         Self::RetentionTrimmer,
     ];
 
@@ -62,6 +72,11 @@ impl DueKind {
             Self::PendingWaitpointExpiry => "pending_wp_expiry",
             Self::DelayedPromoter => "delayed_promoter",
             Self::GrantExpiry => "grant_expiry",
+            Self::FlowBuilder => "flow_builder",
+            Self::DependencyReconciler => "dependency_reconciler",
+            Self::EdgeCancelDispatcher => "edge_cancel_dispatcher",
+            Self::CancelReconciler => "cancel_reconciler",
+            Self::FlowProjector => "flow_projector",
             Self::RetentionTrimmer => "retention_trimmer",
         }
     }
@@ -104,8 +119,9 @@ impl Execution {
         ]);
         match &self.phase {
             Phase::Runnable(runnable) => {
-                // A held execution stays where it is; its delay is looked at when it is released.
-                let delay = runnable.causes.delay.filter(|_| runnable.causes.hold.is_none());
+                // A held or blocked execution stays where it is; its delay is looked at when it
+                // is released.
+                let delay = runnable.causes.running_delay();
                 let grant = runnable.standing_grant().map(|grant| grant.expires_at);
                 earliest([
                     always,
@@ -120,6 +136,8 @@ impl Execution {
                 let timeout = suspension.timeout.map(|timeout| timeout.at);
                 earliest([always, timeout.map(at(DueKind::SuspensionTimeout))])
             }
+            // Members go with their flow.
+            Phase::Terminal(_) if self.member.is_some() => None,
             Phase::Terminal(terminal) => {
                 Some(terminal.kept_until).map(at(DueKind::RetentionTrimmer))
             }

@@ -1,4 +1,4 @@
-//! Lists over all executions of a namespace. As queue place and timer they are functions of the
+//! Lists over all executions or documents of a namespace. As queue place and timer they are functions of the
 //! state: a store writes what differs between before and after, and no rule can forget an entry.
 //!
 //! A store keeps lists without knowing what they are for. What a claim does must change none: some
@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Execution, Phase};
-use crate::id::{ExecutionId, Namespace};
+use super::{Document, Execution, Phase};
+use crate::id::{Namespace, Subject};
 use crate::time::TimestampMs;
 
 /// What a list is of.
@@ -18,21 +18,24 @@ pub enum List {
     Waitpoint,
     /// Suspended executions, by their own uuid, since they were suspended.
     Suspended,
+    /// Flows, by their id, newest first.
+    Flow,
 }
 
 impl List {
-    pub const ALL: [Self; 2] = [Self::Waitpoint, Self::Suspended];
+    pub const ALL: [Self; 3] = [Self::Waitpoint, Self::Suspended, Self::Flow];
 
     /// The number under which stores keep it; never given to another list.
     pub const fn code(self) -> u8 {
         match self {
             Self::Waitpoint => 1,
             Self::Suspended => 2,
+            Self::Flow => 3,
         }
     }
 }
 
-/// An entry that an execution has in a list. An execution has one of a name in a list at most.
+/// An entry that an execution or document has in a list, one of a name at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listing<'a> {
     pub namespace: &'a Namespace,
@@ -41,12 +44,12 @@ pub struct Listing<'a> {
     pub name: Uuid,
 }
 
-/// Where an entry stands in its list: oldest first, ties by name, then by execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// Where an entry stands in its list: oldest first, ties by name, then by what it lists.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ListingPosition {
     pub at: TimestampMs,
     pub name: Uuid,
-    pub execution_id: ExecutionId,
+    pub subject: Subject,
 }
 
 /// What a change takes out of lists and puts into them.
@@ -64,10 +67,21 @@ impl<'a> Relisted<'a> {
             return Self::default();
         }
         let (before, after): (Vec<_>, Vec<_>) = (of(before).collect(), of(after).collect());
+        Self::differing(&before, &after)
+    }
+
+    pub fn of_document(before: Option<&'a Document>, after: Option<&'a Document>) -> Self {
+        let of = |document: Option<&'a Document>| {
+            document.into_iter().flat_map(Document::listings).collect::<Vec<_>>()
+        };
+        Self::differing(&of(before), &of(after))
+    }
+
+    fn differing(before: &[Listing<'a>], after: &[Listing<'a>]) -> Self {
         let only = |these: &[Listing<'a>], others: &[Listing<'a>]| {
             these.iter().filter(|listing| !others.contains(listing)).copied().collect()
         };
-        Self { out: only(&before, &after), into: only(&after, &before) }
+        Self { out: only(before, after), into: only(after, before) }
     }
 }
 

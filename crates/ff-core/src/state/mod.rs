@@ -5,11 +5,14 @@
 
 mod attempt;
 mod condition;
+mod document;
 mod execution;
 mod failure;
+mod flow;
 mod grant;
 mod index;
 mod listing;
+mod member;
 mod phase;
 mod stream;
 mod suspension;
@@ -18,16 +21,21 @@ mod waitpoint;
 
 pub use attempt::{Attempt, AttemptState, AttemptType};
 pub use condition::{Condition, Count, CountKind, Heard, Matcher, SetMode, Tally, Weight};
+pub use document::{Body, Document};
 pub use execution::{
     About, Counts, Execution, LastEnd, LeaseEnd, LeaseEndReply, LeaseLoss, Progress,
 };
 pub use failure::{CancelSource, Failure, FailureClass};
+pub use flow::{CancelPolicy, Flow, FlowCancel, FlowEnd, FlowState, MemberCounts, Work, WorkKind};
 pub use grant::{Grant, GrantKind};
 pub use index::{Due, DueKind, QueuePlace};
 pub use listing::{List, Listing, ListingPosition, Relisted};
+pub use member::{
+    Counted, EdgeKind, EdgeState, Group, GroupState, Join, Member, OnSatisfied, Parent, Recounted,
+};
 pub use phase::{
-    Cancellation, Causes, Delay, DelayReason, Lease, LostBy, Next, Outcome, Phase, Runnable,
-    Terminal,
+    Cancellation, Causes, Children, Delay, DelayReason, Lease, LostBy, Next, Outcome, Phase,
+    Runnable, Terminal,
 };
 pub use stream::{
     Displaced, Frame, FrameId, FrameMode, Shelf, Stream, StreamEnd, UnknownFrameMode,

@@ -32,7 +32,22 @@ pub struct Runnable {
 pub struct Causes {
     /// An operator's hold, with its detail.
     pub hold: Option<String>,
+    /// Its group has not let it go.
+    pub edges: bool,
+    /// Children it waits for.
+    pub children: Option<Children>,
     pub delay: Option<Delay>,
+}
+
+/// A wait for other members of the flow to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Children {
+    /// Which of the member's waits.
+    pub wait: u32,
+    pub total: u32,
+    /// How many of them know that they are waited for, or had ended.
+    pub told: u32,
+    pub ended: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,6 +171,21 @@ impl Phase {
         }
     }
 
+    /// The children it waits for.
+    pub fn children(&self) -> Option<&Children> {
+        match self {
+            Self::Runnable(runnable) => runnable.causes.children.as_ref(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn children_mut(&mut self) -> Option<&mut Children> {
+        match self {
+            Self::Runnable(runnable) => runnable.causes.children.as_mut(),
+            _ => None,
+        }
+    }
+
     pub fn suspension(&self) -> Option<&Suspension> {
         match self {
             Self::Suspended(suspension) => Some(suspension),
@@ -194,9 +224,26 @@ impl Runnable {
     }
 }
 
+impl Children {
+    /// Whether all of them have ended.
+    pub const fn is_over(&self) -> bool {
+        self.told == self.total && self.ended == self.total
+    }
+}
+
 impl Causes {
+    /// Whether other members of its flow stand in the way.
+    pub fn waits_for_members(&self) -> bool {
+        self.edges || self.children.is_some()
+    }
+
+    /// The delay, if it is what the execution waits for.
+    pub fn running_delay(&self) -> Option<Delay> {
+        self.delay.filter(|_| self.hold.is_none() && !self.waits_for_members())
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.hold.is_none() && self.delay.is_none()
+        self.hold.is_none() && !self.waits_for_members() && self.delay.is_none()
     }
 }
 

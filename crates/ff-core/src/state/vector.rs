@@ -106,6 +106,12 @@ names! {
     }
 }
 
+impl PublicState {
+    /// Those that last.
+    pub const ENDED: [Self; 5] =
+        [Self::Completed, Self::Failed, Self::Cancelled, Self::Expired, Self::Skipped];
+}
+
 /// The flat vector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateVector {
@@ -146,6 +152,7 @@ impl Execution {
                     PublicState::Resumable
                 }
                 EligibilityState::NotEligibleUntilTime => PublicState::Delayed,
+                EligibilityState::BlockedByDependencies => PublicState::WaitingChildren,
                 _ => PublicState::Waiting,
             },
         }
@@ -205,6 +212,9 @@ fn eligibility(runnable: &Runnable) -> (EligibilityState, BlockingReason, &str) 
     let causes = &runnable.causes;
     if let Some(detail) = &causes.hold {
         return (EligibilityState::BlockedByOperator, BlockingReason::PausedByOperator, detail);
+    }
+    if causes.waits_for_members() {
+        return (EligibilityState::BlockedByDependencies, BlockingReason::WaitingForChildren, "");
     }
     match causes.delay.map(|delay| delay.reason) {
         Some(DelayReason::Requested) => {

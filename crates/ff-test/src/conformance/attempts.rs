@@ -20,7 +20,7 @@ async fn five_attempts(world: &World) -> Task {
     let task = world.claim_one().await;
     world.act(delay(&task, 0)).await;
     world.complete(&world.claim_one().await).await.unwrap();
-    world.act(Replay { execution_id: task.execution_id }).await;
+    world.act(Replay { execution_id: task.execution_id, descendants: false }).await;
     world.claim_one().await
 }
 

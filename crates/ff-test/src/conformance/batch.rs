@@ -68,7 +68,7 @@ pub async fn commands_on_one_execution_run_in_their_order(world: &World) {
         Release { execution_id: id }.into(),
         ChangePriority { execution_id: id, priority: 5 }.into(),
         cancel(id).into(),
-        Replay { execution_id: id }.into(),
+        Replay { execution_id: id, descendants: false }.into(),
         cancel(id).into(),
     ];
     for reply in world.backend.apply(commands).await {

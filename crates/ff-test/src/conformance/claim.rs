@@ -95,7 +95,7 @@ pub async fn what_the_next_claim_opens_depends_on_how_the_last_lease_ended(world
     assert_eq!(reclaim.attempt_type, AttemptType::Reclaim);
     assert_eq!(reclaim.handle.kind, HandleKind::Reclaimed);
     world.complete(&reclaim).await.unwrap();
-    world.act(Replay { execution_id: first.execution_id }).await;
+    world.act(Replay { execution_id: first.execution_id, descendants: false }).await;
     let replay = world.claim_one().await;
     assert_eq!((replay.attempt_type, replay.handle.kind), (AttemptType::Replay, HandleKind::Fresh));
     let epochs = [&first, &resumed, &retry, &reclaim, &replay].map(|task| task.lease_epoch);

@@ -110,7 +110,7 @@ pub async fn a_revoked_lease_wakes_a_claim(world: &World) {
 pub async fn a_replay_wakes_a_claim(world: &World) {
     let done = world.finish(world.work()).await;
     let task = woken_by(world, world.claim_request(1), async {
-        world.act(Replay { execution_id: done.execution_id }).await;
+        world.act(Replay { execution_id: done.execution_id, descendants: false }).await;
     });
     assert_eq!(task.await.execution_id, done.execution_id);
 }

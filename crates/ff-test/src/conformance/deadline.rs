@@ -109,7 +109,7 @@ pub async fn a_deadline_ends_with_the_outcome(world: &World) {
 pub async fn a_replay_counts_the_relative_deadline_anew(world: &World) {
     let task = world.finish(world.work_with(RELATIVE)).await;
     world.advance(700).await;
-    world.act(Replay { execution_id: task.execution_id }).await;
+    world.act(Replay { execution_id: task.execution_id, descendants: false }).await;
     let deadline = world.now().await.after(1_000);
     assert_eq!(world.describe(task.execution_id).await.deadline_at, Some(deadline));
     world.pass(999).await;
@@ -124,12 +124,12 @@ pub async fn a_replay_drops_an_absolute_deadline_that_has_passed(world: &World) 
         let absolute = Submit { execution_deadline_at: Some(deadline), ..world.work_with(json) };
         let id = world.submit(absolute).await;
         world.act(cancel(id)).await;
-        world.act(Replay { execution_id: id }).await;
+        world.act(Replay { execution_id: id, descendants: false }).await;
         let kept = world.describe(id).await.deadline_at;
         assert_eq!(kept, Some(deadline), "it holds while it is in the future");
         world.pass(1_000).await;
         assert_expired(world, id).await;
-        world.act(Replay { execution_id: id }).await;
+        world.act(Replay { execution_id: id, descendants: false }).await;
         let record = world.describe(id).await;
         let relative = record.policy.timeout.execution_deadline_ms;
         assert_eq!(record.deadline_at, relative.map(|ms| deadline.after(ms)));

@@ -6,7 +6,7 @@ use ff_core::backend::BackendExt;
 use ff_core::content::Content;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
-use ff_core::id::ExecutionId;
+use ff_core::id::{ExecutionId, Home, Subject};
 use ff_core::limits;
 use ff_core::operation::{
     ChangePriority, Complete, Delete, IssueToken, Release, Replay, Submit, Submitted, Suspend,
@@ -15,6 +15,7 @@ use ff_core::operation::{
 use ff_core::read::ListEvents;
 use ff_core::state::TimeoutBehavior;
 
+use crate::graphs::FLOW_EVENTS;
 use crate::waits::{signal, suspend, wildcard};
 use crate::world::{
     World, cancel, complete, delay, fail, hold, progress, renew, revoke, set_tags, tags,
@@ -48,9 +49,9 @@ async fn whole_life(world: &World) -> ExecutionId {
     world.act(IssueToken { execution_id: id, waitpoint, remint: None }).await;
     world.act(signal(id, &issued, "go")).await;
     world.complete(&world.claim_one().await).await.unwrap();
-    world.act(Replay { execution_id: id }).await;
+    world.act(Replay { execution_id: id, descendants: false }).await;
     world.act(cancel(id)).await;
-    world.act(Replay { execution_id: id }).await;
+    world.act(Replay { execution_id: id, descendants: false }).await;
     world.act(fail(&world.claim_one().await, "permanent")).await;
     world.act(Delete { execution_id: id }).await;
     id
@@ -107,7 +108,7 @@ pub async fn every_transition_is_one_event(world: &World) {
             Expired,
         ]
     );
-    let seen: BTreeSet<_> = kinds.into_iter().collect();
+    let seen: BTreeSet<_> = kinds.into_iter().chain(FLOW_EVENTS).collect();
     assert_eq!(seen, EventKind::ALL.iter().copied().collect(), "no kind is without its act");
 }
 
@@ -119,21 +120,22 @@ pub async fn numbers_rise_and_every_subject_counts_without_holes(world: &World) 
     }
     let log = world.log().await;
     for partition in 0..world.backend.settings().partitions.flow {
-        let here = log.iter().filter(|envelope| envelope.event.subject.partition() == partition);
+        let home = Home::partition(partition);
+        let here = log.iter().filter(|envelope| envelope.event.subject.home() == home);
         let numbers: Vec<_> = here.map(|envelope| envelope.event.number).collect();
         assert!(numbers.is_sorted_by(|a, b| a < b), "{partition}: {numbers:?}");
     }
-    let seqs_of = |id: ExecutionId| {
-        let of_this = log.iter().filter(|envelope| envelope.event.subject == id);
+    let seqs_of = |id: &Subject| {
+        let of_this = log.iter().filter(|envelope| envelope.event.subject == *id);
         of_this.map(|envelope| envelope.event.seq).collect::<Vec<_>>()
     };
-    let subjects: BTreeSet<_> = log.iter().map(|envelope| envelope.event.subject).collect();
+    let subjects: BTreeSet<_> = log.iter().map(|envelope| envelope.event.subject.clone()).collect();
     assert_eq!(subjects.len(), 3);
     for id in subjects {
-        let seqs = seqs_of(id);
+        let seqs = seqs_of(&id);
         assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
     }
-    assert_eq!(seqs_of(others[0]), [1, 2]);
+    assert_eq!(seqs_of(&others[0].into()), [1, 2]);
 }
 
 pub async fn what_is_no_transition_leaves_no_event(world: &World) {
@@ -141,7 +143,9 @@ pub async fn what_is_no_transition_leaves_no_event(world: &World) {
     let id = task.execution_id;
     world.act(renew(&task)).await;
     world.refuses(hold(id), Code::ExecutionNotEligible).await;
-    world.refuses(Replay { execution_id: id }, Code::ExecutionNotTerminal).await;
+    world
+        .refuses(Replay { execution_id: id, descendants: false }, Code::ExecutionNotTerminal)
+        .await;
     world.act(complete(&task)).await;
     world.act(complete(&task)).await;
     world.refuses(fail(&task, "transient"), Code::ExecutionNotActive).await;
@@ -169,13 +173,13 @@ pub async fn an_event_tells_when_and_about_what(world: &World) {
     world.act(set_tags(id, &[("a.b", "new")])).await;
     let [submitted, _] = world.log().await.try_into().unwrap();
     let event = &submitted.event;
-    assert_eq!((event.subject, event.time), (id, world.now().await));
-    assert_eq!((&event.namespace, &event.lane), (&submit.namespace, &submit.lane));
+    assert_eq!((&event.subject, event.time), (&id.into(), world.now().await));
+    assert_eq!((&event.namespace, event.lane.as_ref()), (&submit.namespace, Some(&submit.lane)));
     assert_eq!((event.attempt_index, event.lease_epoch), (None, None));
     assert_eq!((&event.worker_instance_id, event.outcome), (&None, None));
     // Kind and tags are those of the record at delivery.
     let about = submitted.about.unwrap();
-    assert_eq!((about.kind, about.tags), (submit.kind, tags(&[("a.b", "new")])));
+    assert_eq!((about.kind, about.tags), (Some(submit.kind), tags(&[("a.b", "new")])));
 }
 
 pub async fn events_carry_no_payloads_and_no_results(world: &World) {

@@ -82,7 +82,7 @@ pub async fn every_end_takes_all_of_it(world: &World) {
     let task = stopped(world, |suspend| suspend).await;
     world.act(cancel(task.execution_id)).await;
     nothing_is_listed(world, "cancelled").await;
-    world.act(Replay { execution_id: task.execution_id }).await;
+    world.act(Replay { execution_id: task.execution_id, descendants: false }).await;
     nothing_is_listed(world, "replayed").await;
     world.act(cancel(task.execution_id)).await;
     for how in ["complete", "fail", "retry", "revoke", "lost lease"] {

@@ -31,6 +31,15 @@ pub mod events;
 pub mod explain;
 pub mod fail_retry;
 pub mod fencing;
+pub mod flow_basics;
+pub mod flow_cancel;
+pub mod flow_children;
+pub mod flow_data;
+pub mod flow_joins;
+pub mod flow_replay;
+pub mod flow_state;
+pub mod flow_steps;
+pub mod flow_submit;
 pub mod frame_retention;
 pub mod grant_and_claim;
 pub mod grant_claim;
@@ -356,6 +365,128 @@ suite! { ($)
         an_operator_without_a_live_lease_is_refused
         an_operator_on_an_expired_lease_is_refused
         a_fence_with_an_operators_cancel_is_checked_too
+    }
+    flow_basics {
+        a_flow_is_made_once
+        tags_of_a_flow_are_merged
+        an_event_tells_what_its_flow_is
+        flows_are_listed_newest_first
+        flows_of_one_instant_are_each_listed_once
+        a_flow_counts_its_members_by_state
+        many_at_once_end_the_members_of_one_flow
+        many_at_once_join_one_flow
+        a_cancelled_flow_lets_no_member_be_claimed
+        a_member_that_waited_for_children_goes_on
+        a_graph_is_shown_in_pages
+        a_flow_that_failed_is_replayed
+        a_flow_goes_with_all_its_members
+        a_graph_that_is_refused_leaves_nothing
+    }
+    flow_cancel {
+        cancel_all_ends_every_member
+        cancel_pending_lets_running_members_end
+        a_lease_that_ends_without_an_outcome_is_cancelled_in_that_step
+        flow_only_touches_no_member
+        nothing_is_added_to_a_cancelled_flow
+        a_cancel_again_answers_as_the_first
+        an_ended_flow_is_not_cancelled
+        no_member_is_claimed_after_the_accepting_step
+        a_graph_that_is_still_unfolding_is_cancelled_whole
+        nothing_in_a_cancelled_flow_is_replayed
+    }
+    flow_children {
+        the_parent_goes_on_when_every_child_has_ended
+        children_that_have_ended_already_are_not_waited_for
+        without_children_it_goes_on_at_once
+        by_default_it_waits_for_its_upstreams
+        a_parent_may_make_its_children
+        a_wait_that_is_repeated_answers_as_the_first
+        who_cannot_be_waited_for_is_refused
+        a_cancelled_flow_ends_a_waiting_parent
+        an_edge_to_the_parent_does_not_count_twice
+    }
+    flow_data {
+        a_task_gets_the_results_of_satisfied_edges_by_name
+        only_satisfied_edges_are_inputs
+        a_claim_brings_the_same_inputs
+        results_that_are_too_large_are_named_and_left_out
+        a_result_becomes_the_payload
+        without_a_result_the_payload_stays
+        the_same_name_twice_loses_nothing
+    }
+    flow_joins {
+        success_only_needs_success
+        always_takes_any_outcome
+        failure_only_needs_a_failure
+        all_of_needs_every_edge
+        all_of_is_impossible_with_the_first_that_is
+        any_of_takes_the_first
+        a_quorum_is_impossible_when_too_few_are_left
+        a_quorum_above_the_edges_is_impossible_with_the_first
+        running_siblings_are_cancelled_too
+        let_run_touches_nobody
+        a_group_decides_once
+        more_siblings_than_one_step_takes_are_all_cancelled
+        more_edges_than_one_step_takes_are_all_resolved
+        a_skip_goes_to_any_depth
+        a_delay_goes_on_under_the_edges
+        a_result_is_not_lost_when_the_end_resolves_edges
+    }
+    flow_replay {
+        what_was_skipped_waits_again
+        downstreams_that_ran_keep_their_outcome
+        descendants_are_replayed_if_asked_for
+        a_released_downstream_that_has_not_started_waits_again
+        a_replayed_skipped_member_looks_at_its_upstreams_again
+        a_flow_replays_its_failed_part
+        handled_failures_are_left_alone
+        listed_members_are_replayed
+        a_wide_replay_is_carried_on
+    }
+    flow_state {
+        a_flow_without_members_is_open
+        open_running_blocked
+        a_flow_whose_members_all_wait_for_others_is_blocked
+        counts_follow_every_member
+        a_handled_failure_does_not_fail_the_flow
+        a_handler_that_fails_fails_the_flow
+        a_failure_without_edges_fails_the_flow
+        a_cancel_by_somebody_else_counts_as_a_failure
+        the_end_is_told_in_the_step_of_the_last_member
+        a_member_that_is_added_reopens_an_ended_flow
+        flows_are_listed_newest_first_and_by_what_they_are
+        tags_of_a_flow_are_merged
+        every_event_of_flows_has_its_act
+        a_blocked_member_says_what_it_waits_for
+        members_and_events_are_found_by_their_flow
+    }
+    flow_steps {
+        a_flow_is_made_once
+        executions_become_members
+        a_member_belongs_to_one_flow
+        an_edge_counts_once_it_is_applied
+        an_edge_from_what_has_ended_resolves_when_it_is_applied
+        an_impossible_edge_skips_when_it_is_applied
+        an_edge_that_cannot_be_is_refused
+        one_edge_passes_a_payload
+        a_group_policy_holds_until_an_edge_has_resolved
+        an_edge_is_resolved_once
+        an_edge_that_is_still_to_be_resolved_can_be
+        members_and_edges_are_shown
+        eligibility_says_how_far_a_member_is
+        a_flow_goes_with_its_members
+        an_ended_flow_is_kept_for_its_time
+        there_is_no_such_flow
+        a_tick_counts_the_work_of_flows_by_kind
+    }
+    flow_submit {
+        a_chain_runs_in_order
+        a_diamond_waits_for_both_sides
+        a_failure_skips_all_that_follows
+        a_quorum_cancels_the_rest
+        a_large_graph_unfolds
+        what_is_wrong_with_a_graph_is_told_and_nothing_is_written
+        the_same_graph_again_is_the_same_flow
     }
     frame_retention {
         durable_frames_are_kept_up_to_their_limit

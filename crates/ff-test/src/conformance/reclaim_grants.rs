@@ -83,7 +83,7 @@ pub async fn what_the_cap_ended_says_so(world: &World) {
     assert_eq!(world.public_state(id).await, PublicState::Failed);
     assert_eq!(world.act(issue_reclaim(id)).await, exceeded);
     assert_eq!(world.history(id).await.last(), Some(&EventKind::Failed));
-    world.act(Replay { execution_id: id }).await;
+    world.act(Replay { execution_id: id, descendants: false }).await;
     not_reclaimable(world, issue_reclaim(id)).await;
 }
 

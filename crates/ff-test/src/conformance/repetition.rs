@@ -119,14 +119,14 @@ pub async fn the_memory_outlives_claims_losses_operators_and_replays(world: &Wor
     assert_eq!(again(world, fail(&task, "transient")).await, reply, "after an operator's delay");
     world.act(cancel(id)).await;
     assert_eq!(again(world, fail(&task, "transient")).await, reply, "after a cancel");
-    world.act(Replay { execution_id: id }).await;
+    world.act(Replay { execution_id: id, descendants: false }).await;
     assert_eq!(again(world, fail(&task, "transient")).await, reply, "after a replay");
 }
 
 pub async fn the_memory_of_a_holders_cancel_outlives_a_replay(world: &World) {
     let task = world.start(world.work()).await;
     world.act(cancel_held(&task)).await;
-    world.act(Replay { execution_id: task.execution_id }).await;
+    world.act(Replay { execution_id: task.execution_id, descendants: false }).await;
     let first = Cancelled { from: PublicState::Active, replayed: true };
     assert_eq!(again(world, cancel_held(&task)).await, first);
     world.claim_one().await;

@@ -13,7 +13,7 @@ use ff_core::state::{
 use crate::world::{World, cancel, complete, delay, progress, revoke};
 
 fn replay(id: ExecutionId) -> Replay {
-    Replay { execution_id: id }
+    Replay { execution_id: id, descendants: false }
 }
 
 pub async fn every_outcome_can_be_replayed(world: &World) {
@@ -28,7 +28,10 @@ pub async fn every_outcome_can_be_replayed(world: &World) {
     let all = [done, failed.execution_id, cancelled, expired];
     for id in all {
         let reply = world.act(replay(id)).await;
-        assert_eq!(reply, Replayed { replay_count: 1, public_state: PublicState::Waiting });
+        assert_eq!(
+            reply,
+            Replayed { replay_count: 1, public_state: PublicState::Waiting, unresolved: 0 }
+        );
     }
     assert_eq!(world.claim_ids(10).await, all);
 }

@@ -46,13 +46,13 @@ pub async fn a_failed_attempt_has_no_result(world: &World) {
 pub async fn every_generation_keeps_its_result(world: &World) {
     let first = world.start(world.work()).await;
     world.act(with_result(&first, b"1")).await;
-    world.act(Replay { execution_id: first.execution_id }).await;
+    world.act(Replay { execution_id: first.execution_id, descendants: false }).await;
     let before = Ok(Content::json(b"1".as_slice()));
     assert_eq!(world.result(first.execution_id).await, before, "until there is a newer one");
     let second = world.claim_one().await;
     world.fail(&second, "permanent").await.unwrap();
     assert_eq!(world.result(first.execution_id).await, before, "a failure has none");
-    world.act(Replay { execution_id: first.execution_id }).await;
+    world.act(Replay { execution_id: first.execution_id, descendants: false }).await;
     let third = world.claim_one().await;
     world.act(with_result(&third, b"3")).await;
     assert_eq!(world.result(first.execution_id).await, Ok(Content::json(b"3".as_slice())));
@@ -70,7 +70,7 @@ pub async fn a_removed_execution_has_no_result(world: &World) {
 pub async fn a_success_without_a_result_hides_those_before_it(world: &World) {
     let first = world.start(world.work()).await;
     world.act(with_result(&first, b"1")).await;
-    world.act(Replay { execution_id: first.execution_id }).await;
+    world.act(Replay { execution_id: first.execution_id, descendants: false }).await;
     let second = world.claim_one().await;
     world.complete(&second).await.unwrap();
     assert_eq!(code(world.result(first.execution_id).await), Code::ResultNotFound);

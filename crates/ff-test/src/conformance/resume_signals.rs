@@ -232,7 +232,7 @@ pub async fn the_next_attempt_does_not_see_them(world: &World) {
             "lost lease" => {}
             _ => {
                 world.act(complete(&resumed)).await;
-                world.act(Replay { execution_id: id }).await;
+                world.act(Replay { execution_id: id, descendants: false }).await;
             }
         }
         world.pass(limits::LEASE_TTL_MS.cast_signed()).await;

@@ -90,7 +90,7 @@ pub async fn a_key_is_known_after_the_resume_and_after_the_end(world: &World) {
     world.complete(&resumed).await.unwrap();
     assert_eq!(world.leaves_alone(again()).await, answer, "ended");
     world.turns_away(signal(id, &waitpoint, "x"), Code::TargetNotSignalable).await;
-    world.act(Replay { execution_id: id }).await;
+    world.act(Replay { execution_id: id, descendants: false }).await;
     assert_eq!(world.leaves_alone(again()).await, answer, "replayed");
     world.act(cancel(id)).await;
     assert_eq!(world.leaves_alone(again()).await, answer, "ended again");

@@ -198,7 +198,7 @@ pub async fn an_accepted_signal_is_one_event_without_its_payload(world: &World) 
     ];
     let told = told.map(|(name, text)| (name.to_owned(), Detail::from(text)));
     assert_eq!(event.data.clone().into_iter().collect::<Vec<_>>(), told);
-    assert_eq!((event.subject, event.attempt_index), (id, Some(0)));
+    assert_eq!((&event.subject, event.attempt_index), (&id.into(), Some(0)));
     assert!(!format!("{:?}", world.log().await).contains("confidential"));
     use EventKind::{Claimed, Resumed, SignalAccepted, Submitted, Suspended};
     use EventKind::{WaitpointClosed, WaitpointCreated};
@@ -234,7 +234,7 @@ pub async fn signals_are_kept_with_their_execution(world: &World) {
     let resumed = world.claim_one().await;
     world.complete(&resumed).await.unwrap();
     assert_eq!(world.signals(id).await, kept);
-    world.act(Replay { execution_id: id }).await;
+    world.act(Replay { execution_id: id, descendants: false }).await;
     let replayed = world.claim_one().await;
     assert_eq!(world.signals(id).await, kept);
     let suspended = world.act(suspend(&replayed, "k")).await;

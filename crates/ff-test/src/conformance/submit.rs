@@ -25,7 +25,7 @@ pub async fn a_new_execution_waits_for_a_worker(world: &World) {
         (execution_id, public_state, priority),
         (submit.execution_id, PublicState::Waiting, 0)
     );
-    assert_eq!(event_id.partition, execution_id.partition());
+    assert_eq!(event_id.home.flow_partition(), Some(execution_id.partition()));
     let record = world.describe(execution_id).await;
     assert_eq!(record.state.lifecycle_phase, LifecyclePhase::Runnable);
     assert_eq!(record.state.ownership_state, OwnershipState::Unowned);
@@ -132,7 +132,7 @@ pub async fn a_full_id_keeps_its_partition(world: &World) {
         let execution_id = ExecutionId::new(partition, uuid);
         let id = world.submit(Submit { execution_id, ..world.work() }).await;
         assert_eq!(id, execution_id);
-        assert_eq!(world.describe(id).await.last_event_id.partition, partition);
+        assert_eq!(world.describe(id).await.last_event_id.home.flow_partition(), Some(partition));
         assert_eq!(world.claim_ids(1).await, [id]);
     }
 }

@@ -31,7 +31,7 @@ async fn now(world: &World, filter: &EventFilter) -> From {
 }
 
 fn subjects(items: &[Envelope]) -> Vec<ExecutionId> {
-    items.iter().map(|envelope| envelope.event.subject).collect()
+    items.iter().filter_map(|envelope| envelope.event.subject.execution_id()).collect()
 }
 
 /// Events of different partitions have no order.
@@ -212,7 +212,7 @@ async fn eventful(world: &World) {
     world.claim_as(claim).await;
     world.pass(limits::LEASE_TTL_MIN_MS.cast_signed()).await;
     world.complete(&world.claim_one().await).await.unwrap();
-    world.act(Replay { execution_id: id }).await;
+    world.act(Replay { execution_id: id, descendants: false }).await;
     world.act(cancel(id)).await;
 }
 

@@ -59,7 +59,7 @@ pub async fn a_retry_a_reclaim_and_a_replay_are_told(world: &World) {
     let fourth = next(world, &third).await;
     superseded(world, &third, 0, "reclaim").await;
     world.complete(&fourth).await.unwrap();
-    world.act(Replay { execution_id: id }).await;
+    world.act(Replay { execution_id: id, descendants: false }).await;
     assert_eq!(told(&world.output(id, 3).await).len(), 0);
     next(world, &fourth).await;
     superseded(world, &fourth, 0, "replay").await;
@@ -105,7 +105,7 @@ pub async fn an_end_without_a_follower_has_no_last_frame(world: &World) {
     world.print(&task, "a").await;
     world.act(fail(&task, "transient")).await;
     world.act(cancel(task.execution_id)).await;
-    world.act(Replay { execution_id: task.execution_id }).await;
+    world.act(Replay { execution_id: task.execution_id, descendants: false }).await;
     world.act(cancel(task.execution_id)).await;
     let page = world.output(task.execution_id, 0).await;
     assert_eq!((bodies(&page.frames), page.count), (vec!["a".to_owned()], 1));

@@ -59,7 +59,7 @@ pub async fn only_runnable_and_ended_executions_are_held_replayed_and_deleted(wo
     let execution_id = task.execution_id;
     world.refuses(hold(execution_id), Code::ExecutionNotEligible).await;
     world.refuses(Release { execution_id }, Code::ExecutionNotEligible).await;
-    world.refuses(Replay { execution_id }, Code::ExecutionNotTerminal).await;
+    world.refuses(Replay { execution_id, descendants: false }, Code::ExecutionNotTerminal).await;
     world.refuses(Delete { execution_id }, Code::ExecutionNotTerminal).await;
 }
 
@@ -131,7 +131,7 @@ pub async fn a_replay_begins_without_what_the_last_generation_waited_for(world: 
     let resumed = world.claim_one().await;
     let [_] = world.suspend(suspend(&resumed, wildcard("door"))).await.try_into().unwrap();
     world.act(cancel(task.execution_id)).await;
-    world.act(Replay { execution_id: task.execution_id }).await;
+    world.act(Replay { execution_id: task.execution_id, descendants: false }).await;
     let again = world.claim_one().await;
     assert_eq!((again.attempt_index, again.extras.resume_signals.len()), (1, 0));
     assert_eq!(world.waitpoints(task.execution_id).await, []);

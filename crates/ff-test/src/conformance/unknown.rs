@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::grants::{
     claim_granted, claim_resumed, grant_and_claim, issue_grant, issue_reclaim, reclaim,
 };
+use crate::graphs::{create_flow, wait_children};
 use crate::output::{append, frame};
 use crate::signalling::{approval, close, issue, rotate};
 use crate::waits::{pending, resume, seed, signal, suspend, wildcard};
@@ -42,13 +43,14 @@ async fn operations(world: &World) -> Vec<(&'static str, Command)> {
         ("fail_execution", fail),
         ("delay_execution", delay),
         ("cancel_execution", cancel_held),
+        ("move_to_waiting_children", wait_children(&task, None).into()),
         ("cancel_execution", cancel(id).into()),
         ("revoke_lease", revoke(id).into()),
         ("hold_execution", hold(id).into()),
         ("release_execution", Release { execution_id: id }.into()),
         ("change_priority", ChangePriority { execution_id: id, priority: 1 }.into()),
         ("set_execution_tags", set_tags(id, &[("a.b", "c")]).into()),
-        ("replay_execution", Replay { execution_id: id }.into()),
+        ("replay_execution", Replay { execution_id: id, descendants: false }.into()),
         ("delete_execution", Delete { execution_id: id }.into()),
         ("append_frames", append(&task, vec![frame("x")]).into()),
         ("create_pending_waitpoint", pending(&task, "w").into()),
@@ -105,6 +107,9 @@ pub async fn no_operation_was_forgotten_above(world: &World) {
     known.push(("seed_waitpoint_hmac_secret", seed().into()));
     known.push(("rotate_waitpoint_hmac_secret", rotate("k9", 9, 60_000).into()));
     known.push(("submit_execution", world.work().into()));
+    known.push(("create_flow", create_flow().into()));
+    known.push(("submit_flow", world.draw(&["a"], &[]).submit.into()));
+    known.extend(super::flow_steps::on_no_flow(world));
     known.push(("tick", Tick { partition: None, most: 1 }.into()));
     let names: BTreeSet<_> = known.iter().map(|(_, command)| command.name()).collect();
     assert_eq!(names, known.iter().map(|(name, _)| *name).collect());

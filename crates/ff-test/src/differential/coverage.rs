@@ -10,7 +10,7 @@ use ff_core::time::TimestampMs;
 use crate::oracle::State;
 
 /// The states that the rules tell apart.
-pub const STATES: [&str; 16] = [
+pub const STATES: [&str; 19] = [
     "absent",
     "eligible",
     "eligible, retry",
@@ -18,6 +18,8 @@ pub const STATES: [&str; 16] = [
     "resumable",
     "reclaimable",
     "granted",
+    "blocked by edges",
+    "waiting for children",
     "delayed",
     "retry backoff",
     "held",
@@ -27,10 +29,11 @@ pub const STATES: [&str; 16] = [
     "success",
     "failed or expired",
     "cancelled",
+    "skipped",
 ];
 
 /// The operations that act on one execution.
-pub const OPERATIONS: [&str; 31] = [
+pub const OPERATIONS: [&str; 34] = [
     "submit_execution",
     "renew_lease",
     "update_progress",
@@ -39,6 +42,9 @@ pub const OPERATIONS: [&str; 31] = [
     "fail_execution",
     "cancel_execution",
     "delay_execution",
+    "move_to_waiting_children",
+    "add_execution_to_flow",
+    "set_edge_group_policy",
     "issue_claim_grant",
     "claim_execution",
     "claim_resumed_execution",
@@ -74,11 +80,14 @@ pub fn state_of(execution: Option<&Execution>, now: TimestampMs) -> &'static str
         Phase::Terminal(terminal) => match terminal.outcome {
             Outcome::Success => "success",
             Outcome::Cancelled => "cancelled",
+            Outcome::Skipped => "skipped",
             _ => "failed or expired",
         },
         Phase::Runnable(runnable) if runnable.live_grant(now).is_some() => "granted",
         Phase::Runnable(runnable) => match (&runnable.causes, runnable.next) {
             (causes, _) if causes.hold.is_some() => "held",
+            (causes, _) if causes.edges => "blocked by edges",
+            (causes, _) if causes.children.is_some() => "waiting for children",
             (causes, _) if causes.delay.is_some_and(|d| d.reason == DelayReason::RetryBackoff) => {
                 "retry backoff"
             }

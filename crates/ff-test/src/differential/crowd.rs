@@ -157,7 +157,7 @@ impl Caller {
             ),
             2 => refused_or_done(backend.call(Hold { execution_id, detail: text }).await),
             3 => refused_or_done(backend.call(Release { execution_id }).await),
-            4 => refused_or_done(backend.call(Replay { execution_id }).await),
+            4 => refused_or_done(backend.call(Replay { execution_id, descendants: false }).await),
             _ => {
                 let priority = self.dice.random_range(0..9);
                 refused_or_done(backend.call(ChangePriority { execution_id, priority }).await);

@@ -5,6 +5,7 @@ use ff_core::state::{FailureClass, FrameMode, TimeoutBehavior};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use super::flows::{FlowOp, GraphOp};
 use super::grants::{GrantAct, GrantOp};
 use super::op::{ClaimOp, FenceOf, Op, SubmitOp, Target};
 use super::output::{FrameOp, Look, OutputOp, PlaceOp, Question};
@@ -40,10 +41,10 @@ impl Dice {
         let reach = if self.chance(80) { 5 } else { 60 };
         let place = self.below(reach);
         match self.below(20) {
-            0..4 => Target::Submitted(place),
-            4..10 => Target::Claimed(place),
-            10..12 => Target::Granted(place),
-            _ => Target::Standing(self.below(60)),
+            0..3 => Target::Submitted(place),
+            3..7 => Target::Claimed(place),
+            7..9 => Target::Granted(place),
+            _ => Target::Standing(self.below(120)),
         }
     }
 
@@ -53,26 +54,27 @@ impl Dice {
         match self.below(40) {
             0 => FenceOf::WrongEpoch(task),
             1 => FenceOf::WrongAttempt(task),
-            2..5 => FenceOf::WrongExecution(task, self.target()),
+            2..9 => FenceOf::WrongExecution(task, self.target()),
             _ => FenceOf::Task(task),
         }
     }
 
     fn op(&mut self) -> Op {
-        match self.below(132) {
+        match self.below(192) {
             0..18 => Op::Submit(self.submit()),
             18..34 => Op::Claim(self.claim()),
             34..43 => self.worker_end(),
             43..51 => Op::Wait(self.wait()),
-            51..54 => Op::Renew(self.fence(), self.maybe_ttl()),
-            54..57 => Op::Progress(self.fence(), self.pick(&[0, 50, 100, 101])),
-            57..66 | 111..113 => Op::Wait(self.signal()),
-            66..80 | 113..121 => self.operator(),
+            51..54 | 171..174 => Op::Renew(self.fence(), self.maybe_ttl()),
+            54..57 | 174..177 => Op::Progress(self.fence(), self.pick(&[0, 50, 100, 101])),
+            57..66 | 111..113 | 180..184 => Op::Wait(self.signal()),
+            66..80 | 113..121 | 184..189 => self.operator(),
             80..90 => self.time(),
             90..99 => Op::Tick(self.pick(&[1, 2, 1000])),
-            99..111 => Op::Grant(self.grant()),
+            99..111 | 189..192 => Op::Grant(self.grant()),
             121..129 => Op::Output(self.append()),
             129..131 => Op::Output(OutputOp::Look(self.look())),
+            131..171 => Op::Flow(self.flow()),
             _ => self.pick(&[Op::Compare, Op::Trim(0), Op::Trim(5_000), Op::Trim(60_000)]),
         }
     }
@@ -236,6 +238,65 @@ impl Dice {
                 kid: self.pick(&[1, 2, 3, 4]),
                 grace_ms: self.pick(&[0, 1_000, 100_000]),
             },
+        }
+    }
+
+    fn flow(&mut self) -> FlowOp {
+        let reach = if self.chance(80) { 2 } else { 12 };
+        let flow = self.below(reach);
+        let (member, edge) = (self.below(8), self.below(12));
+        match self.below(46) {
+            0..10 => FlowOp::Submit(self.graph()),
+            10 => FlowOp::Create { uuid: self.0.random() },
+            11..14 => FlowOp::Member {
+                flow,
+                uuid: self.0.random(),
+                name: self.maybe(50, |dice| dice.pick(&[0, 1, 7, 8])),
+                policy: self.pick(&[0, 1, 6]),
+            },
+            14 | 42 => FlowOp::Add { flow, target: self.target() },
+            15..19 => FlowOp::Stage {
+                flow,
+                uuid: self.0.random(),
+                from: member,
+                to: self.below(8),
+                kind: self.pick(&[0, 0, 1, 2]),
+                passes: self.chance(20),
+                stale: self.chance(10),
+            },
+            19..22 => FlowOp::Apply { edge: self.below(3) },
+            22 | 40..42 => {
+                FlowOp::Join { flow, target: self.target(), join: self.pick(&[0, 2, 3, 4, 5, 8]) }
+            }
+            23 => FlowOp::Resolve { edge, outcome: self.pick(&[0, 1, 2]) },
+            24..26 => FlowOp::Cancel { flow, policy: self.pick(&[0, 1, 2]) },
+            26..28 => FlowOp::ReplayFailed { flow },
+            28 => FlowOp::ReplayMembers { flow, members: vec![member, edge] },
+            29..32 => FlowOp::ReplayMember { flow, member, descendants: self.chance(50) },
+            32 => FlowOp::Tags { flow, n: self.pick(&[0, 1, 2, 3]) },
+            33..35 => FlowOp::Cascade { flow },
+            35 => FlowOp::Delete { flow: self.below(12) },
+            _ => FlowOp::Wait {
+                fence: if self.chance(70) { FenceOf::Member(self.below(4)) } else { self.fence() },
+                children: self.maybe(70, |dice| {
+                    (0..dice.pick(&[0, 1, 2, 3])).map(|_| dice.below(8)).collect()
+                }),
+            },
+        }
+    }
+
+    fn graph(&mut self) -> GraphOp {
+        let sparse: u64 = self.0.random::<u64>() & self.0.random::<u64>();
+        GraphOp {
+            uuid: self.0.random(),
+            members: self.pick(&[1, 2, 3, 3, 4, 5, 6, 8, 8, 90]),
+            edges: if self.chance(40) { self.0.random() } else { sparse },
+            kinds: self.0.random(),
+            joins: self.0.random(),
+            passes: self.pick(&[0, 1, 9]),
+            policy: self.pick(&[0, 1, 1, 5, 6, 7]),
+            retention_ms: self.maybe(40, |dice| dice.pick(&[0, 1_000, 20_000])),
+            backwards: self.chance(4),
         }
     }
 

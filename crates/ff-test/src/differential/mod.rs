@@ -7,6 +7,7 @@
 mod compare;
 mod coverage;
 mod crowd;
+mod flows;
 mod generate;
 mod grants;
 mod op;

@@ -1,5 +1,6 @@
 //! Operations as data, independent of what came before.
 
+use super::flows::FlowOp;
 use super::grants::GrantOp;
 use super::output::OutputOp;
 use super::waits::WaitOp;
@@ -24,6 +25,8 @@ pub enum Target {
 pub enum FenceOf {
     /// Of a task, by its place among those claimed so far, counted from the newest.
     Task(usize),
+    /// Of a task of a flow's member.
+    Member(usize),
     /// The same, with another epoch.
     WrongEpoch(usize),
     /// The same, with another attempt.
@@ -108,6 +111,7 @@ pub enum Op {
     Wait(WaitOp),
     Grant(GrantOp),
     Output(OutputOp),
+    Flow(FlowOp),
     /// Compare everything now, not only at the end.
     Compare,
 }

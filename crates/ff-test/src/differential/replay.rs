@@ -26,6 +26,7 @@ use uuid::Uuid;
 
 use super::compare::{same_reply, same_state, same_tasks};
 use super::coverage::{Coverage, state_of};
+use super::flows::Flows;
 use super::grants;
 use super::op::{ClaimOp, FenceOf, Op, SubmitOp, Target};
 use super::output::{self, Appended, OutputOp};
@@ -59,6 +60,7 @@ pub async fn replay(ops: &[Op], world: &World, coverage: &mut Coverage) -> Resul
         granted: Vec::new(),
         made: Made::default(),
         appended: Appended::default(),
+        flows: Flows::default(),
         coverage,
     };
     for (at, op) in ops.iter().enumerate() {
@@ -76,6 +78,7 @@ struct Run<'a> {
     granted: Vec<ExecutionId>,
     made: Made,
     appended: Appended,
+    flows: Flows,
     coverage: &'a mut Coverage,
 }
 
@@ -108,6 +111,7 @@ impl Run<'_> {
         {
             self.executions.push(submit.execution_id);
         }
+        self.executions.extend(Flows::made(&command));
         let expected = self.oracle.apply_now(&command).map_err(EngineError::from);
         let found = self.world.backend.apply(vec![command.clone()]).await.pop();
         let found = found.ok_or("no reply")?;
@@ -116,6 +120,7 @@ impl Run<'_> {
             self.granted.extend(grants::granted(reply));
             self.tasks.extend_from_slice(grants::tasks(reply));
             self.appended.note(reply);
+            self.flows.note(&command, reply);
         }
         same_reply(&expected, &found).map_err(|difference| format!("{command:?}\n{difference}"))
     }
@@ -162,6 +167,11 @@ impl Run<'_> {
         let task = |n| newest(&self.tasks, n);
         Some(match of {
             FenceOf::Task(n) => (task(n)?.execution_id, task(n)?.fence()),
+            FenceOf::Member(n) => {
+                let members = self.tasks.iter().filter(|task| task.flow_id.is_some());
+                let task = *newest(&members.collect::<Vec<_>>(), n)?;
+                (task.execution_id, task.fence())
+            }
             FenceOf::WrongEpoch(n) => {
                 let fence = task(n)?.fence();
                 let lease_epoch = fence.lease_epoch + 1;
@@ -183,6 +193,15 @@ impl Run<'_> {
         if let Op::Grant(op) = op {
             let id = self.id(op.target);
             return Some(op.command(id, self.lane_of(id)));
+        }
+        if let Op::Flow(op) = op {
+            let partitions = &self.world.backend.settings().partitions;
+            return self.flows.command(
+                op,
+                partitions,
+                |of| self.fence(of),
+                |target| self.id(target),
+            );
         }
         self.worker_command(op).or_else(|| self.operator_command(op))
     }
@@ -264,7 +283,7 @@ impl Run<'_> {
                 ChangePriority { execution_id: id(target), priority: *priority }.into()
             }
             Op::SetTags(target, n) => SetTags { execution_id: id(target), tags: tags(*n) }.into(),
-            Op::Replay(target) => Replay { execution_id: id(target) }.into(),
+            Op::Replay(target) => Replay { execution_id: id(target), descendants: false }.into(),
             Op::Delete(target) => Delete { execution_id: id(target) }.into(),
             Op::Expire(target) => ExpireExecution { execution_id: id(target) }.into(),
             Op::Promote(target) => PromoteDelayed { execution_id: id(target) }.into(),
@@ -285,10 +304,8 @@ impl Run<'_> {
             (None, None) => ExecutionId::solo(uuid, partitions),
         };
         let now = self.oracle.now().0;
-        let policy = Policy {
-            required_capabilities: capabilities(op.capabilities),
-            ..Policy::from_json(POLICIES[op.policy as usize % POLICIES.len()]).expect("a policy")
-        };
+        let policy =
+            Policy { required_capabilities: capabilities(op.capabilities), ..policy(op.policy) };
         Submit {
             namespace,
             payload: Content::new(payload(op.payload)),
@@ -333,13 +350,17 @@ const POLICIES: [&str; 11] = [
     r#"{"stream_policy":{"durability_mode":"best_effort","retention_maxlen":1,"retention_ttl_ms":0}}"#,
 ];
 
+pub(super) fn policy(n: u8) -> Policy {
+    Policy::from_json(POLICIES[usize::from(n) % POLICIES.len()]).expect("a policy")
+}
+
 const CATEGORIES: [&str; 4] = ["boom", "flaky", "permanent", "timeout"];
 
 pub(super) fn namespace(n: u8) -> Namespace {
     if n == 0 { Namespace::default() } else { Namespace::new("other").expect("a namespace") }
 }
 
-fn lane(n: u8) -> LaneId {
+pub(super) fn lane(n: u8) -> LaneId {
     LaneId::new(format!("lane-{n}")).expect("a lane")
 }
 
@@ -353,7 +374,7 @@ fn payload(n: u8) -> Bytes {
     Bytes::from(vec![n; usize::from(n) * 40])
 }
 
-fn tags(n: u8) -> Tags {
+pub(super) fn tags(n: u8) -> Tags {
     let pair = |key: &str| (key.to_owned(), n.to_string());
     let pairs: BTreeMap<_, _> = match n {
         0 => BTreeMap::new(),

@@ -6,14 +6,15 @@ use std::fmt::Write as _;
 
 use ff_core::capability::Capabilities;
 use ff_core::error::Refusal;
-use ff_core::id::{Authority, ExecutionId, Kind, LaneId, LeaseFence, Namespace, WorkerId};
+use ff_core::id::{Authority, ExecutionId, FlowId, Kind, LaneId, LeaseFence, Namespace, WorkerId};
 use ff_core::id::{LeaseId, WaitpointId, WorkerInstanceId};
 use ff_core::machine::Settings;
 use ff_core::operation::{
-    AppendFrames, Binding, Cancel, ChangePriority, Claim, Command, Complete,
-    CreatePendingWaitpoint, Delay, DelayUntil, Delete, ExpireExecution, Fail, Hold,
-    IssueClaimGrant, IssueReclaimGrant, LaneOrder, LaneShare, MarkLeaseExpired, PromoteDelayed,
-    Release, Renew, Replay, Revoke, SetTags, Submit, Suspend, UpdateProgress,
+    AddToFlow, AppendFrames, ApplyEdge, Binding, Cancel, ChangePriority, Claim, Command, Complete,
+    CreateFlow, CreatePendingWaitpoint, Delay, DelayUntil, Delete, ExpireExecution, Fail, Hold,
+    InFlow, IssueClaimGrant, IssueReclaimGrant, LaneOrder, LaneShare, MarkLeaseExpired,
+    PromoteDelayed, Release, Renew, Replay, Revoke, SetGroupPolicy, SetTags, Submit, Suspend,
+    UpdateProgress, WaitChildren,
 };
 use ff_core::partition::PartitionConfig;
 use ff_core::state::CancelSource;
@@ -24,6 +25,7 @@ use crate::differential::{OPERATIONS, STATES, state_of};
 use crate::grants::{
     claim_granted, claim_resumed, grant_and_claim, issue_grant, issue_reclaim, reclaim,
 };
+use crate::graphs::{any_of, create_flow, stage_between};
 use crate::oracle::Oracle;
 use crate::output::frame;
 use crate::signalling::{approval, close, issue};
@@ -42,6 +44,15 @@ fn id() -> ExecutionId {
     ExecutionId::new(0, Uuid::from_u128(1))
 }
 
+/// Another member of its flow.
+fn other() -> ExecutionId {
+    ExecutionId::new(0, Uuid::from_u128(3))
+}
+
+fn flow() -> FlowId {
+    FlowId::new(Uuid::from_u128(4))
+}
+
 fn waitpoint() -> WaitpointId {
     WaitpointId::new(Uuid::from_u128(2))
 }
@@ -58,9 +69,13 @@ impl Specimen {
         let fence = LeaseFence { lease_id: lease, lease_epoch: 0, attempt_id: lease.into() };
         let oracle = Oracle::new(Settings::new("oracle", partitions), BEGINNING);
         let mut specimen = Self { oracle, fence };
-        if name != "absent" {
-            specimen.must(submit().into());
-            specimen.lead_to(name);
+        match name {
+            "absent" => {}
+            "blocked by edges" | "waiting for children" | "skipped" => specimen.lead_in_flow(name),
+            _ => {
+                specimen.must(submit().into());
+                specimen.lead_to(name);
+            }
         }
         let found = specimen.state();
         assert_eq!(found, name, "the specimen did not get there");
@@ -91,10 +106,31 @@ impl Specimen {
             "success" => self.must(complete(self.fence).into()),
             "eligible, replay" => {
                 self.must(complete(self.fence).into());
-                self.must(Replay { execution_id: id() }.into());
+                self.must(Replay { execution_id: id(), descendants: false }.into());
             }
             "failed or expired" => self.must(fail(Some("permanent")).into()),
             _ => {}
+        }
+    }
+
+    /// An execution that has to do with another member of its flow.
+    fn lead_in_flow(&mut self, name: &str) {
+        self.must(CreateFlow { flow_id: flow(), ..create_flow() }.into());
+        let within = Some(InFlow { flow_id: flow(), name: None });
+        self.must(Submit { within: within.clone(), ..submit() }.into());
+        if name == "waiting for children" {
+            self.claim().expect("a task");
+        }
+        self.must(Submit { execution_id: other(), within, ..submit() }.into());
+        if name == "waiting for children" {
+            self.must(command("move_to_waiting_children"));
+            return;
+        }
+        let stage = stage_between(flow(), other(), id());
+        self.must(stage.clone().into());
+        self.must(ApplyEdge { flow_id: flow(), edge_id: stage.edge_id }.into());
+        if name == "skipped" {
+            self.must(Cancel { execution_id: other(), ..cancel() }.into());
         }
     }
 
@@ -198,6 +234,7 @@ fn with_fence(command: Command, fence: LeaseFence) -> Command {
         Command::Complete(op) => Complete { authority, ..op }.into(),
         Command::Fail(op) => Fail { authority, ..op }.into(),
         Command::Delay(op) => Delay { authority, ..op }.into(),
+        Command::WaitChildren(op) => WaitChildren { authority, ..op }.into(),
         Command::Renew(op) => Renew { fence, ..op }.into(),
         Command::UpdateProgress(op) => UpdateProgress { fence, ..op }.into(),
         Command::AppendFrames(op) => AppendFrames { fence, ..op }.into(),
@@ -230,6 +267,14 @@ fn command(name: &str) -> Command {
         "fail_execution" => fail(None).into(),
         "cancel_execution" => cancel().into(),
         "delay_execution" => delay(fence, DelayUntil::For(60_000)).into(),
+        "move_to_waiting_children" => {
+            let (authority, children) = (Authority::Override, Some(vec![other()]));
+            WaitChildren { execution_id, authority, children }.into()
+        }
+        "add_execution_to_flow" => AddToFlow { flow_id: flow(), execution_id, name: None }.into(),
+        "set_edge_group_policy" => {
+            SetGroupPolicy { flow_id: flow(), downstream: execution_id, join: any_of() }.into()
+        }
         "revoke_lease" => revoke().into(),
         "hold_execution" => Hold { execution_id, detail: String::new() }.into(),
         "release_execution" => Release { execution_id }.into(),
@@ -238,7 +283,7 @@ fn command(name: &str) -> Command {
             let tags = Tags::new([("a.b".to_owned(), String::new())]).expect("tags");
             SetTags { execution_id, tags }.into()
         }
-        "replay_execution" => Replay { execution_id }.into(),
+        "replay_execution" => Replay { execution_id, descendants: false }.into(),
         "delete_execution" => Delete { execution_id }.into(),
         "expire_execution" => ExpireExecution { execution_id }.into(),
         "promote_delayed" => PromoteDelayed { execution_id }.into(),

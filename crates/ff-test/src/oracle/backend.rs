@@ -7,12 +7,15 @@ use ff_core::backend::{Backend, Identity, Pending, Upkeep};
 use ff_core::cursor;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::{Envelope, EventKind};
-use ff_core::id::ExecutionId;
-use ff_core::machine::{Needs, Settings, Step, apply, claim, list_signals, observe_signals};
+use ff_core::id::{DocumentId, ExecutionId};
+use ff_core::machine::{
+    Needs, Settings, Step, apply, claim, describe_edge, eligibility, list_edges, list_members,
+    list_signals, observe_signals,
+};
 use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
 use ff_core::read::{
-    Answer, Attempts, Audited, Context, Dues, Events, Follow, Followed, From, Kids, Leaf,
-    ListAttempts, ListEvents, ListedWaitpoint, Page, Query, Record, Repaired, Search,
+    Answer, Attempts, Audited, Context, Dues, Events, FlowSnapshot, Follow, Followed, From, Kids,
+    Leaf, ListAttempts, ListEvents, Listed, ListedWaitpoint, Page, Query, Record, Repaired, Search,
     SearchPosition, StreamRange, Topic, Walk, explain,
 };
 use ff_core::state::{Execution, ListingPosition};
@@ -192,10 +195,10 @@ impl Oracle {
         let found = self
             .wait_for(wait, || {
                 let inner = self.lock();
-                let envelopes = inner.0.events.range(after + 1..).map(|(_, event)| {
-                    let execution = inner.0.executions.get(&event.subject);
-                    Envelope::new(event.clone(), execution.map(AsRef::as_ref))
-                });
+                let envelopes =
+                    inner.0.events.range(after + 1..).map(|(_, event)| {
+                        Envelope::new(event.clone(), inner.0.about(&event.subject))
+                    });
                 let items: Vec<_> =
                     envelopes.filter(|e| follow.filter.matches(e)).take(limit).collect();
                 // Taken under the same lock: what comes later must not be skipped.
@@ -315,6 +318,19 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
         }
         Query::ListPendingWaitpoints(q) => Answer::ListPendingWaitpoints(walk(state, q, now)?),
         Query::ListSuspended(q) => Answer::ListSuspended(walk(state, q, now)?),
+        Query::DescribeFlow(q) => {
+            let id = DocumentId::flow(q.flow_id, &state.settings.partitions);
+            let flow = state.documents.get(&id).and_then(|document| document.flow());
+            let counts = state.member_counts(&id);
+            Answer::DescribeFlow(flow.map(|flow| Box::new(FlowSnapshot::of(flow, &counts))))
+        }
+        Query::ListFlows(q) => Answer::ListFlows(walk_documents(state, q, now)?),
+        Query::ListFlowMembers(q) => Answer::ListFlowMembers(at_hand(list_members(state, q))?),
+        Query::ListFlowEdges(q) => Answer::ListFlowEdges(at_hand(list_edges(state, q))?),
+        Query::DescribeEdge(q) => Answer::DescribeEdge(at_hand(describe_edge(state, q, now))?),
+        Query::EvaluateEligibility(q) => {
+            Answer::EvaluateEligibility(at_hand(eligibility(state, q))?)
+        }
         Query::ListKids(_) => Answer::ListKids(Kids::from(&*state.keyring)),
         Query::ReadStream(q) => Answer::ReadStream(frames::page(state, &q.range(), now)?),
         Query::ReadSummary(q) => Answer::ReadSummary(frames::summary(state, q, now)?),
@@ -366,7 +382,7 @@ fn events(state: &State, query: &ListEvents) -> Result<Events, EngineError> {
     let items = kept
         .into_iter()
         .take(limit)
-        .map(|event| Envelope::new(event.clone(), Some(execution)))
+        .map(|event| Envelope::new(event.clone(), Some(execution.into())))
         .collect();
     Ok(Events { items, next, gap })
 }
@@ -397,17 +413,47 @@ fn walk<W: Walk>(state: &State, query: &W, now: TimestampMs) -> Result<Page<W::I
     for execution in state.executions.values() {
         let listed = execution
             .listings()
-            .filter(|entry| entry.list == W::LIST && *entry.namespace == query.filter().namespace);
+            .filter(|entry| entry.list == W::LIST && *entry.namespace == *query.namespace());
         entries.extend(listed.map(|entry| {
-            let (at, name, execution_id) = (entry.at, entry.name, execution.id);
-            (ListingPosition { at, name, execution_id }, execution)
+            let (at, name) = (entry.at, entry.name);
+            (ListingPosition { at, name, subject: execution.id.into() }, execution)
         }));
     }
-    entries.retain(|(position, _)| behind.is_none_or(|behind| *position > behind));
-    entries.sort_unstable_by_key(|(position, _)| *position);
+    entries.retain(|(position, _)| behind.as_ref().is_none_or(|behind| position > behind));
+    entries.sort_unstable_by_key(|(position, _)| position.clone());
     let mut leaf = Leaf::new(query.limit());
     for (position, execution) in entries {
-        if leaf.look(position, || query.see(&position, execution, now)).is_break() {
+        let see = || query.see(&position, Listed::Execution(execution), now);
+        if leaf.look(position.clone(), see).is_break() {
+            break;
+        }
+    }
+    Ok(leaf.finish(|last| query.cursor_after(last)))
+}
+
+fn walk_documents<W: Walk>(
+    state: &State,
+    query: &W,
+    now: TimestampMs,
+) -> Result<Page<W::Item>, EngineError> {
+    let behind = query.behind()?;
+    let mut entries = Vec::new();
+    for document in state.documents.values() {
+        let listed = document
+            .listings()
+            .filter(|entry| entry.list == W::LIST && *entry.namespace == *query.namespace());
+        entries.extend(listed.map(|entry| {
+            let (at, name) = (entry.at, entry.name);
+            (ListingPosition { at, name, subject: (&document.id).into() }, document)
+        }));
+    }
+    entries.retain(|(position, _)| behind.as_ref().is_none_or(|behind| position > behind));
+    entries.sort_unstable_by_key(|(position, _)| position.clone());
+    let mut leaf = Leaf::new(query.limit());
+    for (position, document) in entries {
+        let counts = state.member_counts(&document.id);
+        let see = || query.see(&position, Listed::Document(document, &counts), now);
+        if leaf.look(position.clone(), see).is_break() {
             break;
         }
     }

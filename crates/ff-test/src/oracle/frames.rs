@@ -63,6 +63,6 @@ pub(super) fn summary(
     let (id, index) = (query.execution_id, query.attempt_index);
     let execution = existing(state, id)?;
     let attempt = state.attempt(execution, index).ok_or_else(|| attempt_not_found(id, index))?;
-    let row = state.row(id, &RowKey::numbered(Family::Summary, index)).unwrap_or_default();
+    let row = state.row(&id.into(), &RowKey::numbered(Family::Summary, index)).unwrap_or_default();
     Ok(SummaryRead::of(&attempt, &execution.policy().stream, row.as_deref(), now))
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ff_core::content::Content;
-use ff_core::event::Event;
-use ff_core::id::{ExecutionId, Kid};
+use ff_core::event::{Event, EventAbout};
+use ff_core::id::{DocumentId, ExecutionId, Kid, Subject};
 use ff_core::machine::{
     Candidates, Changes, DedupKey, DedupRecord, DueList, Facts, FrameChange, Known, Needs,
-    QueueView, RowKey, Settings,
+    QueueView, RowChange, RowKey, Settings,
 };
-use ff_core::state::{Attempt, Execution, Frame, FrameMode};
+use ff_core::state::{Attempt, Document, Execution, Frame, FrameMode, MemberCounts, Recounted};
 use ff_core::time::TimestampMs;
 use ff_core::token::{Keyring, Secret};
 
@@ -23,7 +23,8 @@ pub struct State {
     pub results: BTreeMap<(ExecutionId, u32), Content>,
     pub attempts: BTreeMap<(ExecutionId, u32), Attempt>,
     pub dedups: BTreeMap<DedupKey, DedupRecord>,
-    pub rows: BTreeMap<(ExecutionId, RowKey), Bytes>,
+    pub documents: BTreeMap<DocumentId, Arc<Document>>,
+    pub rows: BTreeMap<(Subject, RowKey), Bytes>,
     /// Output by attempt and mode, in order.
     pub frames: BTreeMap<(ExecutionId, u32, FrameMode), VecDeque<Frame>>,
     pub keyring: Arc<Keyring>,
@@ -40,6 +41,7 @@ impl State {
             results: BTreeMap::new(),
             attempts: BTreeMap::new(),
             dedups: BTreeMap::new(),
+            documents: BTreeMap::new(),
             rows: BTreeMap::new(),
             frames: BTreeMap::new(),
             keyring: Arc::new(Keyring::seeded(Kid::first(), secret)),
@@ -69,16 +71,26 @@ impl State {
             if let Some(attempt) = &changed.archived {
                 self.attempts.insert((changed.id, attempt.index), attempt.clone());
             }
-            for row in &changed.rows {
-                let name = (changed.id, row.key.clone());
-                match &row.bytes {
-                    Some(bytes) => self.rows.insert(name, bytes.clone()),
-                    None => self.rows.remove(&name),
-                };
-            }
+            self.change_rows(&changed.id.into(), &changed.rows);
             if let Some(change) = &changed.frames {
                 self.change_frames(changed.id, change);
             }
+        }
+        for changed in &changes.documents {
+            for event in &changed.events {
+                self.events.insert(event.number, event.clone());
+            }
+            let id = &changed.id;
+            match &changed.after {
+                Some(after) => {
+                    self.documents.insert(id.clone(), Arc::clone(after));
+                }
+                None => {
+                    self.documents.remove(id);
+                    self.rows.retain(|(of, _), _| *of != Subject::from(id));
+                }
+            }
+            self.change_rows(&id.into(), &changed.rows);
         }
         if let Some(keyring) = &changes.keyring {
             self.keyring = Arc::clone(keyring);
@@ -86,6 +98,36 @@ impl State {
         if let Some((key, record)) = &changes.dedup {
             self.dedups.insert(key.clone(), record.clone());
         }
+    }
+
+    /// What an event's record says now.
+    pub fn about(&self, subject: &Subject) -> Option<EventAbout> {
+        match subject {
+            Subject::Execution(id) => self.executions.get(id).map(|found| (&**found).into()),
+            Subject::Document(id) => self.documents.get(id).map(|found| (&**found).into()),
+        }
+    }
+
+    fn change_rows(&mut self, of: &Subject, rows: &[RowChange]) {
+        for row in rows {
+            let name = (of.clone(), row.key.clone());
+            match &row.bytes {
+                Some(bytes) => self.rows.insert(name, bytes.clone()),
+                None => self.rows.remove(&name),
+            };
+        }
+    }
+
+    /// How many members of a flow are in which state.
+    pub fn member_counts(&self, id: &DocumentId) -> MemberCounts {
+        let mut counts = MemberCounts::default();
+        for execution in self.executions.values() {
+            let Some(counted) = Recounted::between(None, Some(execution)) else { continue };
+            if counted.flow == *id {
+                counted.deltas().into_iter().for_each(|(field, delta)| counts.add(field, delta));
+            }
+        }
+        counts
     }
 
     fn change_frames(&mut self, id: ExecutionId, change: &FrameChange) {
@@ -110,13 +152,15 @@ impl State {
         self.payloads.remove(&id);
         self.results.retain(|(of, _), _| *of != id);
         self.attempts.retain(|(of, _), _| *of != id);
-        self.rows.retain(|(of, _), _| *of != id);
+        self.rows.retain(|(of, _), _| of.execution_id() != Some(id));
         self.frames.retain(|(of, ..), _| *of != id);
     }
 
     /// The earliest due time.
     pub fn next_due(&self) -> Option<TimestampMs> {
-        self.executions.values().filter_map(|execution| execution.due()).map(|due| due.at).min()
+        let executions = self.executions.values().filter_map(|execution| execution.due());
+        let documents = self.documents.values().filter_map(|document| document.due());
+        executions.chain(documents).map(|due| due.at).min()
     }
 
     /// Ids in the order in which a claim with this view must take them.
@@ -146,6 +190,15 @@ impl Facts for State {
         Ok(self.executions.get(&id).cloned())
     }
 
+    fn document(&self, id: &DocumentId) -> Known<Arc<Document>> {
+        Ok(self.documents.get(id).cloned())
+    }
+
+    fn result(&self, id: ExecutionId) -> Known<Content> {
+        let attempt = self.executions.get(&id).and_then(|execution| execution.attempt.as_ref());
+        Ok(attempt.and_then(|attempt| self.results.get(&(id, attempt.index)).cloned()))
+    }
+
     fn payload(&self, id: ExecutionId) -> Known<Bytes> {
         Ok(self.payloads.get(&id).cloned())
     }
@@ -154,8 +207,8 @@ impl Facts for State {
         Ok(self.dedups.get(key).cloned())
     }
 
-    fn row(&self, id: ExecutionId, key: &RowKey) -> Known<Bytes> {
-        Ok(self.rows.get(&(id, key.clone())).cloned())
+    fn row(&self, of: &Subject, key: &RowKey) -> Known<Bytes> {
+        Ok(self.rows.get(&(of.clone(), key.clone())).cloned())
     }
 
     fn keyring(&self) -> Result<Arc<Keyring>, Needs> {
@@ -168,12 +221,15 @@ impl Facts for State {
     }
 
     fn due(&self, partition: Option<u16>, now: TimestampMs, most: usize) -> Result<DueList, Needs> {
-        let mut due: Vec<_> = self
-            .executions
-            .values()
-            .filter(|execution| partition.is_none_or(|p| execution.id.partition() == p))
-            .filter_map(|execution| Some((execution.due()?.at, execution.id)))
-            .filter(|(at, _)| *at <= now)
+        let executions = self.executions.values();
+        let executions = executions.filter_map(|e| Some((e.due()?.at, Subject::Execution(e.id))));
+        let documents = self.documents.values();
+        let documents = documents.filter_map(|d| Some((d.due()?.at, Subject::from(&d.id))));
+        let mut due: Vec<_> = executions
+            .chain(documents)
+            .filter(|(at, of)| {
+                *at <= now && partition.is_none_or(|p| of.home().flow_partition() == Some(p))
+            })
             .collect();
         due.sort_unstable();
         let complete = due.len() <= most;

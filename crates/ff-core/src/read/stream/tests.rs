@@ -36,6 +36,7 @@ fn attempt(index: u32, kind: AttemptType, stream: Option<Stream>) -> Attempt {
         failure_category: None,
         stream: stream.map(Box::new),
         stream_end: None,
+        result_bytes: None,
     }
 }
 

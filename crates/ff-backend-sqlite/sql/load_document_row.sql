@@ -1,0 +1,3 @@
+-- A row beside a document.
+-- By family and name.
+SELECT body FROM document_row WHERE id = ?1 AND family = ?2 AND name = ?3

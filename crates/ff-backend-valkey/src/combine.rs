@@ -1,0 +1,319 @@
+//! Commands that touch the same document, carried out together.
+//!
+//! Members of one flow change through the flow's record, so commits of concurrent callers would keep
+//! hindering each other. In one process they stand in a line instead: whoever comes first starts a
+//! leader, which takes all that wait, runs them one after another, each over what the ones before
+//! left, and commits the net change of every execution and document as one group. What comes
+//! meanwhile goes with the next group. Other processes are met by the commit, as everywhere.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ff_core::error::EngineError;
+use ff_core::id::{DocumentId, Home, Subject};
+use ff_core::machine::{Changes, Need, Overlay, Step};
+use ff_core::time::TimestampMs;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::apply::{Done, Job, TRIES_MOST, number};
+use crate::commit::{Committed, ITEMS_MOST};
+use crate::crowd;
+use crate::item::{Bundle, Times, bundle};
+use crate::net::Net;
+use crate::read::{Known, read};
+use crate::store::Shared;
+
+/// Times that a party reads because its commands ask for more. Each asks for a few things at most.
+const READS_MOST: u32 = 1000;
+
+/// Events of one item after which a party takes no further command; one command adds a few at most.
+const EVENTS_MOST: usize = 128;
+
+type Answer = Result<Done, EngineError>;
+
+/// A line for each document that somebody waits for; it has a leader as long as it is here.
+#[derive(Debug, Default)]
+pub(crate) struct Lines(Mutex<HashMap<DocumentId, VecDeque<Waiting>>>);
+
+struct Waiting {
+    job: Job,
+    since: Instant,
+    answer: oneshot::Sender<Answer>,
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Waiting").field(&self.job.command.name()).finish()
+    }
+}
+
+impl Lines {
+    fn lock(&self) -> MutexGuard<'_, HashMap<DocumentId, VecDeque<Waiting>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The commands that go next: those of one kind, freeing or not, from the front. None: nobody
+    /// waits, and the line is gone.
+    fn take(&self, id: &DocumentId, patience: Duration) -> Option<Vec<Waiting>> {
+        let mut lines = self.lock();
+        let line = lines.get_mut(id)?;
+        let mut party: Vec<Waiting> = Vec::new();
+        while let Some(waiting) = line.pop_front() {
+            let fits = party.len() < ITEMS_MOST
+                && party.first().is_none_or(|p| p.job.is_freeing() == waiting.job.is_freeing());
+            if !fits {
+                line.push_front(waiting);
+                break;
+            }
+            if waiting.since.elapsed() > patience {
+                let late = EngineError::unavailable("too many calls wait for the same document");
+                let _ = waiting.answer.send(Err(late));
+            } else if !waiting.answer.is_closed() {
+                party.push(waiting);
+            }
+        }
+        if party.is_empty() {
+            lines.remove(id);
+            return None;
+        }
+        Some(party)
+    }
+
+    /// Puts commands back that the last group did not hold.
+    fn put_back(&self, id: &DocumentId, left: Vec<Waiting>) {
+        let mut lines = self.lock();
+        let line = lines.entry(id.clone()).or_default();
+        left.into_iter().rev().for_each(|waiting| line.push_front(waiting));
+    }
+}
+
+/// Lets a command stand in the line of a document. It is carried out even if nobody waits any more
+/// once it has begun.
+pub(crate) fn join(shared: &Arc<Shared>, id: DocumentId, job: Job) -> oneshot::Receiver<Answer> {
+    let (answer, answered) = oneshot::channel();
+    let waiting = Waiting { job, since: Instant::now(), answer };
+    let mut lines = shared.lines.lock();
+    match lines.get_mut(&id) {
+        Some(line) => line.push_back(waiting),
+        None => {
+            lines.insert(id.clone(), VecDeque::from([waiting]));
+            let leader = Leader { shared: Arc::clone(shared), id, done: false };
+            tokio::spawn(leader.lead());
+        }
+    }
+    answered
+}
+
+/// Serves a line until nobody waits in it.
+struct Leader {
+    shared: Arc<Shared>,
+    id: DocumentId,
+    /// The line is gone, and may have a new leader already.
+    done: bool,
+}
+
+impl Drop for Leader {
+    /// Ends the line of a leader that did not get to its end: who waits there learns of it.
+    fn drop(&mut self) {
+        if !self.done {
+            self.shared.lines.lock().remove(&self.id);
+        }
+    }
+}
+
+impl Leader {
+    async fn lead(mut self) {
+        while let Some(waiting) = self.shared.lines.take(&self.id, self.shared.options.call_timeout)
+        {
+            let left = Party::new(&self.shared, &self.id, waiting).serve().await;
+            self.shared.lines.put_back(&self.id, left);
+        }
+        self.done = true;
+    }
+}
+
+/// Commands that are carried out as one group.
+struct Party<'a> {
+    shared: &'a Arc<Shared>,
+    home: Home,
+    waiting: Vec<Waiting>,
+    known: Known,
+    asked_keyring: bool,
+}
+
+/// What running the commands came to.
+enum Played {
+    Lacks(Vec<Need>),
+    /// The steps of the first commands; those behind them wait for the next group. Without a
+    /// bundle they change nothing.
+    Decided(Vec<Step>, Option<Bundle>),
+}
+
+impl<'a> Party<'a> {
+    fn new(shared: &'a Arc<Shared>, id: &DocumentId, mut waiting: Vec<Waiting>) -> Self {
+        let mut known = Known::default();
+        for waiting in &mut waiting {
+            known.extend(std::mem::take(&mut waiting.job.known));
+        }
+        known.read_at = None;
+        let remembered = shared.documents.get(id).map(|document| (id.clone(), Some(document)));
+        known.documents.extend(remembered);
+        Self { shared, home: id.home.clone(), waiting, known, asked_keyring: false }
+    }
+
+    /// Carries the commands out and answers them; gives those back that did not fit.
+    async fn serve(mut self) -> Vec<Waiting> {
+        match self.run().await {
+            Ok(steps) => {
+                let left = self.waiting.split_off(steps.len());
+                for (waiting, step) in self.waiting.into_iter().zip(steps) {
+                    let id = waiting.job.command.execution_id();
+                    let before = id.and_then(|id| self.known.entry(id));
+                    let before = before.map(|entry| Arc::clone(&entry.execution));
+                    let reply = step.reply.map_err(EngineError::from);
+                    let _ = waiting.answer.send(reply.map(|reply| Done { reply, before }));
+                }
+                left
+            }
+            Err(error) => {
+                for waiting in self.waiting {
+                    let _ = waiting.answer.send(Err(error.clone()));
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    /// The steps of the first commands, written. It begins with what is remembered; whatever hinders
+    /// the commit, all is read again.
+    async fn run(&mut self) -> Result<Vec<Step>, EngineError> {
+        let (mut needs, mut tries, mut reads) = (None::<Vec<Need>>, 0, 0);
+        while tries <= TRIES_MOST && reads <= READS_MOST {
+            if let Some(needs) = needs.take() {
+                reads += 1;
+                self.asked_keyring |= needs.contains(&Need::Keyring);
+                self.known = read(self.shared, &self.home, &self.known, &needs).await?;
+            }
+            let (mut steps, bundle) = match self.play()? {
+                Played::Decided(steps, Some(bundle)) => (steps, bundle),
+                Played::Decided(steps, None) => return Ok(steps),
+                Played::Lacks(lacking) => {
+                    needs = Some(lacking);
+                    continue;
+                }
+            };
+            if let Committed::Done(numbers) = self.commit(&bundle).await? {
+                number(&mut steps, &bundle, &numbers);
+                self.shared.committed(bundle, &numbers);
+                return Ok(steps);
+            }
+            self.shared.forget(&bundle);
+            needs = Some(Vec::new());
+            tries += 1;
+        }
+        Err(self.waiting[0].job.tried_enough())
+    }
+
+    async fn commit(&self, bundle: &Bundle) -> Result<Committed, EngineError> {
+        let freeing = self.waiting[0].job.is_freeing();
+        let sent = crowd::send(self.shared, vec![Arc::clone(&bundle.group)], freeing).await;
+        if sent.is_err() {
+            self.shared.forget(bundle);
+        }
+        sent?.pop().ok_or_else(|| EngineError::bug("a group was not answered"))
+    }
+
+    /// Runs the commands one after another over what is known. Where facts are missing, the ones
+    /// behind run all the same, to learn what they lack.
+    fn play(&self) -> Result<Played, EngineError> {
+        let estimate = || self.shared.clock.estimate(&self.home);
+        let Some(now) = self.known.read_at.or_else(estimate) else {
+            return Ok(Played::Lacks(Vec::new()));
+        };
+        let mut overlay = Overlay::new(Arc::clone(&self.shared.settings));
+        self.known.supply(&mut overlay)?;
+        let knows_kids = || self.waiting.iter().all(|w| w.job.has_kid(self.shared));
+        let keyring = self.shared.keyring.fresh().filter(|_| self.asked_keyring || knows_kids());
+        if let Some(keyring) = keyring {
+            overlay.supply_keyring(keyring);
+        }
+        let (mut steps, mut lacking) = (Vec::new(), Vec::new());
+        let mut extent = Extent::default();
+        for waiting in &self.waiting {
+            match waiting.job.step(&mut overlay, now) {
+                Err(needs) => lacking.extend(needs),
+                Ok(step) if extent.is_revived_by(&step.changes) => break,
+                Ok(step) => {
+                    overlay.absorb(&step.changes);
+                    extent.take(&step.changes);
+                    steps.push(step);
+                }
+            }
+            if extent.is_full() {
+                break;
+            }
+        }
+        if !lacking.is_empty() {
+            return Ok(Played::Lacks(lacking));
+        }
+        let bundle = self.bundle(&steps, now)?;
+        // What changes nothing is answered over a read only.
+        if bundle.is_none() && self.known.read_at.is_none() {
+            return Ok(Played::Lacks(Vec::new()));
+        }
+        Ok(Played::Decided(steps, bundle))
+    }
+
+    fn bundle(&self, steps: &[Step], now: TimestampMs) -> Result<Option<Bundle>, EngineError> {
+        let mut net = Net::default();
+        steps.iter().for_each(|step| net.take(&step.changes));
+        if net.len() == 0 {
+            return Ok(None);
+        }
+        // What one command rests on must hold for all: they are written together.
+        let jobs = self.waiting.iter().take(steps.len()).map(|waiting| &waiting.job);
+        let until = jobs.filter_map(|job| job.until(&self.known, now)).min();
+        bundle(self.shared, &self.home, &net, &self.known, Times { now, until }).map(Some)
+    }
+}
+
+/// How much the steps so far change.
+#[derive(Default)]
+struct Extent {
+    /// Events of each record that is touched.
+    events: HashMap<Subject, usize>,
+    gone: HashSet<Subject>,
+}
+
+impl Extent {
+    fn take(&mut self, changes: &Changes) {
+        for (subject, events, gone) in touched(changes) {
+            *self.events.entry(subject.clone()).or_default() += events;
+            if gone {
+                self.gone.insert(subject);
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.events.len() >= ITEMS_MOST || self.events.values().any(|count| *count >= EVENTS_MOST)
+    }
+
+    /// Whether a step touches what an earlier one removed: that takes a commit between them.
+    fn is_revived_by(&self, changes: &Changes) -> bool {
+        touched(changes).any(|(subject, ..)| self.gone.contains(&subject))
+    }
+}
+
+/// Each record that a step touches, how many events it gets, and whether it is removed.
+fn touched(changes: &Changes) -> impl Iterator<Item = (Subject, usize, bool)> {
+    let executions = changes.executions.iter();
+    let executions = executions
+        .map(|changed| (changed.id.into(), changed.events.len(), changed.after.is_none()));
+    let documents = changes.documents.iter();
+    let documents = documents
+        .map(|changed| ((&changed.id).into(), changed.events.len(), changed.after.is_none()));
+    executions.chain(documents)
+}

@@ -1,0 +1,53 @@
+//! The stored form of a document: a head that functions read, then a body only for us. The head is
+//! the beginning of an execution's: number of the newest event 6, revision 6, event seq 4.
+
+use ff_core::error::EngineError;
+use ff_core::id::DocumentId;
+use ff_core::state::Document;
+
+use crate::record::{push_uint, uint};
+
+/// Raised whenever the form changes.
+const VERSION: u8 = 1;
+
+const HEAD_BYTES: usize = 16;
+
+/// The whole record. With an event the store fills in the first bytes.
+pub(crate) fn encode(document: &Document) -> Result<Vec<u8>, EngineError> {
+    let mut record = Vec::with_capacity(256);
+    push_uint(&mut record, document.last_event, 6);
+    push_uint(&mut record, document.revision, 6);
+    push_uint(&mut record, document.event_seq, 4);
+    record.push(VERSION);
+    postcard::to_extend(&document.body, record)
+        .map_err(|error| EngineError::bug(format!("document does not encode: {error}")))
+}
+
+pub(crate) fn decode(id: &DocumentId, record: &[u8]) -> Result<Document, EngineError> {
+    let broken = |detail: &str| EngineError::corruption(format!("record of {id}: {detail}"));
+    let Some((head, rest)) = record.split_at_checked(HEAD_BYTES) else {
+        return Err(broken("it is too short"));
+    };
+    let body = match rest.split_first() {
+        Some((&VERSION, body)) => body,
+        other => {
+            let found = other.map(|(version, _)| *version);
+            return Err(broken(&format!("version {found:?}, this build reads {VERSION}")));
+        }
+    };
+    Ok(Document {
+        id: id.clone(),
+        last_event: uint(&head[..6]),
+        revision: uint(&head[6..12]),
+        event_seq: uint(&head[12..16]),
+        body: postcard::from_bytes(body)
+            .map_err(|error| broken(&format!("it does not decode: {error}")))?,
+    })
+}
+
+/// The six bytes by which a commit finds that nothing has changed.
+pub(crate) fn revision(document: &Document) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(6);
+    push_uint(&mut bytes, document.revision, 6);
+    bytes
+}

@@ -1,0 +1,572 @@
+//! Turns the net changes of steps into items of `ff_commit`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ff_core::content::Content;
+use ff_core::error::EngineError;
+use ff_core::event::Event;
+use ff_core::id::{DocumentId, ExecutionId, Home, Subject};
+use ff_core::machine::{DedupKey, DedupRecord, FrameChange, RowChange, RowKey};
+use ff_core::state::{
+    Document, Due, Execution, Flow, MemberCounts, PublicState, QueuePlace, Recounted, Relisted,
+};
+use ff_core::time::TimestampMs;
+
+use crate::audit::Places;
+use crate::commit::{Change, Group, Wire};
+use crate::keys::{Keys, class_of, queue_name};
+use crate::listing::{is_same_member, list_name, member};
+use crate::log::{self, NUMBERS};
+use crate::net::{Net, NetDocument, NetExecution};
+use crate::read::{Known, encode_dedup};
+use crate::record::{Entry, NUMBER_BYTES, is_inline, push_uint};
+use crate::store::Shared;
+use crate::{document, frames, subject};
+
+/// An hour of the list of submits.
+pub(crate) const HOUR_MS: i64 = 3_600_000;
+
+/// The index of executions that have outlived the list of their hour.
+pub(crate) const OLD: &str = "old";
+
+/// The field beside the counts of a flow's members that keeps them from being claimed.
+pub(crate) const STOPPED: &str = "s";
+
+/// In place of a record that a step rests on and leaves as it is.
+const KEPT: &[u8] = b"=";
+
+/// One execution's or document's change, ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) subject: Subject,
+    /// How it will stand; none when it is removed.
+    pub(crate) after: Option<After>,
+    /// The queue that it enters.
+    pub(crate) ready: Option<String>,
+    /// When time will change it next, if that is new.
+    pub(crate) due: Option<TimestampMs>,
+    pub(crate) events: usize,
+}
+
+/// How an execution or document stands afterwards.
+#[derive(Debug)]
+pub(crate) enum After {
+    Execution(Arc<Entry>),
+    Document(Arc<Document>),
+}
+
+/// Items that are committed together or not at all, in the order of their events' numbers.
+#[derive(Debug)]
+pub(crate) struct Bundle {
+    pub(crate) items: Vec<Item>,
+    pub(crate) group: Arc<Group>,
+}
+
+/// The field of a row: its family, then its name.
+pub(crate) fn row_field(key: &RowKey) -> Vec<u8> {
+    let mut field = vec![key.family.code()];
+    field.extend_from_slice(&key.name);
+    field
+}
+
+/// When a decision was made, and from which instant on it must not happen any more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) now: TimestampMs,
+    pub(crate) until: Option<TimestampMs>,
+}
+
+/// What steps change in a home, bound to all that they rest on.
+pub(crate) fn bundle(
+    shared: &Shared,
+    home: &Home,
+    net: &Net<'_>,
+    known: &Known,
+    times: Times,
+) -> Result<Bundle, EngineError> {
+    let mut dedups = share_out(net)?.into_iter();
+    let (mut items, mut wires) = (Vec::with_capacity(net.len()), Vec::with_capacity(net.len()));
+    for changed in &net.executions {
+        let mut draft = Draft::new(shared, changed.id.into(), times);
+        draft.dedup(dedups.next().flatten(), known);
+        draft.execution(changed, known, |flow| net.removes(flow))?;
+        draft.push(&mut items, &mut wires, &changed.events)?;
+    }
+    for changed in &net.documents {
+        let mut draft = Draft::new(shared, changed.id.into(), times);
+        draft.dedup(dedups.next().flatten(), known);
+        draft.document(changed)?;
+        draft.push(&mut items, &mut wires, &changed.events)?;
+    }
+    wires.extend(guards(shared, net, known, times));
+    Ok(Bundle { items, group: Arc::new(Group { home: home.clone(), wires }) })
+}
+
+/// Gives each idempotency key to one item: that of its execution, or else any that has none.
+fn share_out<'a>(net: &Net<'a>) -> Result<Vec<Option<&'a (DedupKey, DedupRecord)>>, EngineError> {
+    let mut shares = vec![None; net.len()];
+    for dedup in &net.dedups {
+        let own = net.executions.iter().position(|item| item.id == dedup.1.execution_id);
+        let own = own.filter(|place| shares[*place].is_none());
+        let place = own.or_else(|| shares.iter().position(Option::is_none));
+        let place = place.ok_or_else(|| EngineError::bug("more idempotency keys than changes"))?;
+        shares[place] = Some(*dedup);
+    }
+    Ok(shares)
+}
+
+/// What steps have read and left as it is: they rest on it all the same.
+fn guards(shared: &Shared, net: &Net<'_>, known: &Known, times: Times) -> Vec<Wire> {
+    let mut guards = Vec::new();
+    for (id, entry) in &known.entries {
+        if !net.executions.iter().any(|changed| changed.id == *id) {
+            let mut draft = Draft::new(shared, (*id).into(), times);
+            draft.revision = entry.as_ref().map(|entry| entry.revision());
+            guards.push(draft.guard());
+        }
+    }
+    for (id, found) in &known.documents {
+        if !net.documents.iter().any(|changed| changed.id == id) {
+            let mut draft = Draft::new(shared, id.into(), times);
+            draft.revision = found.as_ref().map(|found| document::revision(found));
+            guards.push(draft.guard());
+        }
+    }
+    guards
+}
+
+/// An item that changes no record and lists an execution as its record says, whatever lists say
+/// now; without a record, one that removes all that is left of it.
+pub(crate) fn relist(
+    shared: &Shared,
+    id: ExecutionId,
+    entry: Option<&Arc<Entry>>,
+    places: &Places,
+    now: TimestampMs,
+) -> Result<Bundle, EngineError> {
+    let mut known = Known::default();
+    known.entries.insert(id, entry.cloned());
+    let execution = entry.map(|entry| &entry.execution);
+    let mut draft = Draft::new(shared, id.into(), Times { now, until: None });
+    draft.relist(execution.map(|execution| &**execution), places);
+    draft.execution(&NetExecution::unchanged(id, execution), &known, |_| false)?;
+    draft.alone()
+}
+
+/// As [`relist`], for a document, and writes down anew how many executions of which state belong to
+/// it.
+pub(crate) fn relist_document(
+    shared: &Shared,
+    id: &DocumentId,
+    found: Option<&Arc<Document>>,
+    places: &Places,
+    now: TimestampMs,
+) -> Result<Bundle, EngineError> {
+    let mut draft = Draft::new(shared, id.into(), Times { now, until: None });
+    draft.relist_document(id, found.map(|found| &**found), places);
+    draft.document(&NetDocument::unchanged(id, found))?;
+    draft.alone()
+}
+
+/// An item in the making.
+struct Draft<'a> {
+    keys: &'a Keys,
+    subject: Subject,
+    home: Home,
+    times: Times,
+    /// Whether the function wakes who waits: in a cluster the caller does.
+    wakes: bool,
+    /// The revision that was read; none: there was no record.
+    revision: Option<Vec<u8>>,
+    record: Vec<u8>,
+    dedup: (Bytes, Bytes),
+    after: Option<After>,
+    ready: Option<String>,
+    due: Option<TimestampMs>,
+    changes: Vec<Change>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(shared: &'a Shared, subject: Subject, times: Times) -> Self {
+        Self {
+            keys: &shared.keys,
+            home: subject.home(),
+            subject,
+            times,
+            wakes: !shared.client.is_cluster(),
+            revision: None,
+            record: Vec::new(),
+            dedup: (Bytes::new(), Bytes::new()),
+            after: None,
+            ready: None,
+            due: None,
+            changes: Vec::with_capacity(4),
+        }
+    }
+
+    /// Remembers a submit under its key.
+    fn dedup(&mut self, dedup: Option<&(DedupKey, DedupRecord)>, known: &Known) {
+        let Some((key, record)) = dedup else { return };
+        let name = self.keys.dedup(key);
+        self.change(b'D', name.clone(), encode_dedup(record), "");
+        let stored = known.dedups.get(key).and_then(Option::as_ref);
+        self.dedup = (name.into(), stored.cloned().unwrap_or_default());
+    }
+
+    /// `removes`: a flow goes with all that is counted of it.
+    fn execution(
+        &mut self,
+        changed: &NetExecution<'_>,
+        known: &Known,
+        removes: impl Fn(&DocumentId) -> bool,
+    ) -> Result<(), EngineError> {
+        let stored = known.entry(changed.id);
+        self.revision = stored.map(|entry| entry.revision());
+        let entry = self.contents(changed, stored.map(|entry| &**entry))?;
+        let (before, after) = (changed.before.map(|e| &**e), changed.after.map(|e| &**e));
+        self.index(before, after);
+        if let Some(counted) = Recounted::between(before, after)
+            && !removes(&counted.flow)
+        {
+            let tally = self.keys.tally(&counted.flow);
+            for (field, delta) in counted.deltas() {
+                self.change(b'I', tally.clone(), field.to_string(), delta.to_string());
+            }
+        }
+        self.rows(&changed.rows);
+        for change in &changed.frames {
+            self.frames(changed.id, change)?;
+        }
+        self.record = entry.as_ref().map(Entry::encode).transpose()?.unwrap_or_default();
+        self.after = entry.map(|entry| After::Execution(Arc::new(entry)));
+        Ok(())
+    }
+
+    fn document(&mut self, changed: &NetDocument<'_>) -> Result<(), EngineError> {
+        let (before, after) = (changed.before.map(|d| &**d), changed.after.map(|d| &**d));
+        self.revision = before.map(document::revision);
+        self.timer("timers", before.and_then(Document::due), after.and_then(Document::due));
+        self.lists(&Relisted::of_document(before, after));
+        let stops = |document: Option<&Document>| {
+            document.and_then(Document::flow).is_some_and(Flow::stops_claims)
+        };
+        if stops(before) != stops(after) && after.is_some() {
+            self.stop(changed.id, stops(after));
+        }
+        self.rows(&changed.rows);
+        self.record = after.map(document::encode).transpose()?.unwrap_or_default();
+        self.after = changed.after.map(|document| After::Document(Arc::clone(document)));
+        Ok(())
+    }
+
+    /// Lets members of a flow be claimed, or not.
+    fn stop(&mut self, id: &DocumentId, stopped: bool) {
+        let (letter, tally) = (if stopped { b'H' } else { b'E' }, self.keys.tally(id));
+        self.change(letter, tally, STOPPED, "1");
+    }
+
+    /// Ends it: the item, and what the function is given of it.
+    fn push(
+        self,
+        items: &mut Vec<Item>,
+        wires: &mut Vec<Wire>,
+        events: &[&Event],
+    ) -> Result<(), EngineError> {
+        if events.len() as u64 > NUMBERS {
+            let detail = format!("{} events of {:?} in one call", events.len(), self.subject);
+            return Err(EngineError::bug(detail));
+        }
+        let framed = log::encode_all(events)?;
+        let first = wires.is_empty();
+        let (mut draft, events) = (self, events.len());
+        let (subject, after) = (draft.subject.clone(), draft.after.take());
+        let (ready, due) = (draft.ready.take(), draft.due);
+        let record = Bytes::from(std::mem::take(&mut draft.record));
+        wires.push(draft.wire(&record, framed, events, first));
+        items.push(Item { subject, after, ready, due, events });
+        Ok(())
+    }
+
+    /// An item that is a group of its own, without events.
+    fn alone(self) -> Result<Bundle, EngineError> {
+        let (home, mut items, mut wires) = (self.home.clone(), Vec::new(), Vec::new());
+        self.push(&mut items, &mut wires, &[])?;
+        Ok(Bundle { items, group: Arc::new(Group { home, wires }) })
+    }
+
+    /// Only looks whether the record is as it was read.
+    fn guard(self) -> Wire {
+        self.wire(&Bytes::from_static(KEPT), Vec::new(), 0, false)
+    }
+
+    /// `first`: it looks at the time for its whole group.
+    fn wire(self, record: &Bytes, framed: Vec<u8>, events: usize, first: bool) -> Wire {
+        // With an event the store puts its number before the rest.
+        let left_out = if events > 0 && !record.is_empty() { NUMBER_BYTES } else { 0 };
+        let removes = record.is_empty();
+        let until = self.times.until.filter(|_| first);
+        let arguments = vec![
+            subject::short(&self.subject).into(),
+            self.revision.unwrap_or_default().into(),
+            until.map_or(0, |at| at.0).to_string().into(),
+            self.times.now.0.to_string().into(),
+            self.dedup.0,
+            self.dedup.1,
+            record.slice(left_out..),
+            framed.into(),
+            events.to_string().into(),
+        ];
+        let core = self.keys.core_of(&self.subject);
+        Wire { core, removes, events, arguments, changes: self.changes }
+    }
+
+    fn change(&mut self, letter: u8, key: String, a: impl Into<Bytes>, b: impl Into<Bytes>) {
+        self.changes.push(Change { letter, key, a: a.into(), b: b.into() });
+    }
+
+    fn index_key(&self, name: &str) -> String {
+        self.keys.index_of(&self.home, name)
+    }
+
+    /// The record afterwards, and what goes to keys beside it.
+    fn contents(
+        &mut self,
+        changed: &NetExecution<'_>,
+        before: Option<&Entry>,
+    ) -> Result<Option<Entry>, EngineError> {
+        let Some(execution) = changed.after else { return Ok(None) };
+        let id = changed.id;
+        let mut after = match before {
+            Some(before) => {
+                let mut entry = Entry { execution: Arc::clone(execution), ..before.clone() };
+                if let Some(payload) = changed.payload {
+                    entry.payload = self.place_payload(id, payload);
+                }
+                entry
+            }
+            None => {
+                let payload = changed.payload.cloned().unwrap_or_default();
+                let payload = self.place_payload(id, &payload);
+                self.list_created(execution);
+                let execution = Arc::clone(execution);
+                Entry { execution, payload, result: None, unlisted: None }
+            }
+        };
+        // Whatever rewrites the record lists the attempt that a noted claim had replaced.
+        let unlisted = after.unlisted.take();
+        for attempt in unlisted.iter().chain(changed.archived.iter().copied()) {
+            self.change(b'R', self.keys.attempts(id), crate::query::encode(attempt)?, "");
+        }
+        for (index, result) in &changed.results {
+            if let Some((index, earlier)) = after.result.take() {
+                self.put_result(id, index, &earlier)?;
+            }
+            if is_inline(&result.bytes) {
+                after.result = Some((*index, Content::clone(result)));
+            } else {
+                self.put_result(id, *index, result)?;
+            }
+        }
+        Ok(Some(after))
+    }
+
+    /// A small payload for the record; a large one goes to a key of its own. One that stood there
+    /// before goes with the execution.
+    fn place_payload(&mut self, id: ExecutionId, payload: &Bytes) -> Option<Bytes> {
+        if is_inline(payload) {
+            return Some(payload.clone());
+        }
+        self.change(b'P', self.keys.payload(id), payload.clone(), "");
+        None
+    }
+
+    /// Rows beside the record. They go with it.
+    fn rows(&mut self, rows: &[&RowChange]) {
+        for RowChange { key, bytes } in rows {
+            let (hash, field) = (self.keys.beside_of(&self.subject), row_field(key));
+            match bytes {
+                Some(bytes) => self.change(b'H', hash, field, bytes.clone()),
+                None => self.change(b'E', hash, field, ""),
+            }
+        }
+    }
+
+    /// Output of an attempt.
+    fn frames(&mut self, id: ExecutionId, change: &FrameChange) -> Result<(), EngineError> {
+        let attempt = change.attempt_index;
+        if change.first {
+            self.change(b'R', self.keys.streams(id), attempt.to_string(), "");
+        }
+        for frame in &change.frames {
+            let key = self.keys.frames(id, attempt, frame.mode);
+            self.change(b'F', key, frame.id.to_string(), frames::encode(frame)?);
+        }
+        for shelf in &change.shelves {
+            let key = || self.keys.frames(id, attempt, shelf.mode);
+            if shelf.drops > 0 {
+                self.change(b'K', key(), shelf.kept.to_string(), "");
+            }
+            if let Some(until) = shelf.until {
+                self.change(b'U', key(), until.0.to_string(), "");
+            }
+        }
+        if !change.frames.is_empty() {
+            self.change(b'T', self.keys.told(id.partition()), "", "");
+        }
+        Ok(())
+    }
+
+    /// A result beside the record.
+    fn put_result(
+        &mut self,
+        id: ExecutionId,
+        index: u32,
+        result: &Content,
+    ) -> Result<(), EngineError> {
+        let content = crate::query::encode(result)?;
+        self.change(b'H', self.keys.results(id), index.to_string(), content);
+        Ok(())
+    }
+
+    /// An entry of the list that searches walk.
+    fn list_created(&mut self, execution: &Execution) {
+        let created = execution.about.created_at.0;
+        let mut entry = Vec::with_capacity(22);
+        push_uint(&mut entry, created.unsigned_abs(), 6);
+        entry.extend_from_slice(execution.id.uuid().as_bytes());
+        let bucket = self.index_key(&format!("created:{}", created.div_euclid(HOUR_MS)));
+        self.change(b'C', bucket, entry, self.index_key("created"));
+    }
+
+    /// Queue place, lease, timer and lists, from the difference.
+    fn index(&mut self, before: Option<&Execution>, after: Option<&Execution>) {
+        let old = before.and_then(Execution::queue_place);
+        let new = after.and_then(Execution::queue_place);
+        if old != new {
+            self.queue(old.as_ref(), new.as_ref());
+        }
+        let lease = |execution: Option<&Execution>| execution.and_then(Execution::lease_due);
+        self.timer("leases", lease(before), lease(after));
+        let other = |execution: Option<&Execution>| execution.and_then(Execution::other_due);
+        self.timer("timers", other(before), other(after));
+        self.lists(&Relisted::between(before, after));
+        if after.is_none() {
+            self.change(b'X', self.index_key(OLD), "", "");
+        }
+    }
+
+    /// All that lists the execution, not only what differs.
+    fn relist(&mut self, execution: Option<&Execution>, places: &Places) {
+        for queue in &places.queues {
+            let key = self.index_key(&Keys::queue_index(queue));
+            self.change(b'V', key, self.index_key("ready"), queue.clone());
+        }
+        let place = execution.and_then(Execution::queue_place);
+        self.queue(None, place.as_ref());
+        self.retime("leases", execution.and_then(Execution::lease_due));
+        self.retime("timers", execution.and_then(Execution::other_due));
+        self.unlist(places);
+        self.lists(&Relisted::between(None, execution));
+    }
+
+    /// All that lists the document, and its counts.
+    fn relist_document(&mut self, id: &DocumentId, found: Option<&Document>, places: &Places) {
+        self.retime("timers", found.and_then(Document::due));
+        self.unlist(places);
+        self.lists(&Relisted::of_document(None, found));
+        let Some(found) = found else { return };
+        let fields = PublicState::ALL.iter().map(|state| *state as u8);
+        for field in fields.chain([MemberCounts::STARTED]) {
+            let count = places.counts.fields().find(|(counted, _)| *counted == field);
+            let tally = self.keys.tally(id);
+            match count {
+                Some((_, count)) => {
+                    self.change(b'H', tally, field.to_string(), count.to_string());
+                }
+                None => self.change(b'E', tally, field.to_string(), ""),
+            }
+        }
+        self.stop(id, found.flow().is_some_and(Flow::stops_claims));
+    }
+
+    /// Takes it out of all lists that name it.
+    fn unlist(&mut self, places: &Places) {
+        for (list, name) in &places.lists {
+            self.change(b'O', self.index_key(list), member(&self.subject, *name), "");
+        }
+    }
+
+    fn lists(&mut self, change: &Relisted<'_>) {
+        for listing in &change.into {
+            let key = self.index_key(&list_name(listing.list, listing.namespace));
+            let member = member(&self.subject, listing.name);
+            self.change(b'L', key, listing.at.0.to_string(), member);
+        }
+        for listing in &change.out {
+            // An entry of the same name has overwritten it.
+            if !change.into.iter().any(|new| is_same_member(listing, new)) {
+                let key = self.index_key(&list_name(listing.list, listing.namespace));
+                self.change(b'O', key, member(&self.subject, listing.name), "");
+            }
+        }
+    }
+
+    fn queue(&mut self, old: Option<&QueuePlace<'_>>, new: Option<&QueuePlace<'_>>) {
+        let (old, name) = (old.map(queue_name), new.map(queue_name));
+        // In the same queue the new score overwrites the old one.
+        if let Some(old) = old.filter(|old| Some(old) != name.as_ref()) {
+            let queue = self.index_key(&Keys::queue_index(&old));
+            self.change(b'V', queue, self.index_key("ready"), old);
+        }
+        let (Some(place), Some(name)) = (new, name) else { return };
+        let score = place.score.to_string();
+        let queue = self.index_key(&Keys::queue_index(&name));
+        self.change(b'Z', queue, score.clone(), "");
+        self.change(b'Y', self.index_key("ready"), score, name.clone());
+        if !place.class.is_empty() {
+            let csv = place.class.as_csv().to_owned();
+            self.change(b'N', self.index_key("classes"), class_of(place.class), csv);
+        }
+        if let Some(partition) = self.home.flow_partition().filter(|_| self.wakes) {
+            let list = self.keys.wake(place.namespace, &name);
+            self.change(b'W', list, partition.to_string(), "");
+        }
+        self.ready = Some(name);
+    }
+
+    fn timer(&mut self, index: &str, before: Option<Due>, after: Option<Due>) {
+        if before.map(|due| due.at) != after.map(|due| due.at) {
+            self.retime(index, after);
+        }
+    }
+
+    fn retime(&mut self, index: &str, after: Option<Due>) {
+        let key = self.index_key(index);
+        match after.map(|due| due.at) {
+            Some(at) => {
+                self.change(b'Z', key, at.to_string(), "");
+                self.due = Some(self.due.map_or(at, |due| due.min(at)));
+            }
+            None => self.change(b'X', key, "", ""),
+        }
+    }
+}
+
+impl Item {
+    /// Takes over the number that the store gave its last event: how it stands.
+    pub(crate) fn settle(self, number: u64) -> Option<After> {
+        let mut after = self.after?;
+        match &mut after {
+            After::Execution(entry) if number > 0 => {
+                let entry = Arc::make_mut(entry);
+                Arc::make_mut(&mut entry.execution).last_event = number;
+            }
+            After::Document(document) if number > 0 => {
+                Arc::make_mut(document).last_event = number;
+            }
+            _ => {}
+        }
+        Some(after)
+    }
+}

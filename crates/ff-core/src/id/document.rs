@@ -1,0 +1,239 @@
+//! Where things stand, and the names of everything that is not an execution.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ExecutionId, FlowId, Namespace, PartitionFamily, PartitionKey};
+use crate::partition::PartitionConfig;
+
+/// What one atomic step may touch, and whose log it writes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Home {
+    Partition(PartitionKey),
+    /// What all partitions of a namespace share: lanes, workers.
+    Namespace(Namespace),
+    /// What all namespaces share.
+    Global,
+}
+
+/// What a document is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum DocumentKind {
+    Flow,
+}
+
+/// Names a document: a record that is not an execution. `flow:{fp:7}:<uuid>`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DocumentId {
+    pub kind: DocumentKind,
+    pub home: Home,
+    pub name: Arc<str>,
+}
+
+/// What a record or an event is about.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Subject {
+    Execution(ExecutionId),
+    Document(DocumentId),
+}
+
+/// The text is not the name of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not the name of a document")]
+pub struct DocumentIdParseError;
+
+impl Home {
+    pub const fn partition(index: u16) -> Self {
+        Self::Partition(PartitionKey { family: PartitionFamily::Flow, index })
+    }
+
+    /// The partition of executions and flows that it is.
+    pub const fn flow_partition(&self) -> Option<u16> {
+        match self {
+            Self::Partition(PartitionKey { family: PartitionFamily::Flow, index }) => Some(*index),
+            _ => None,
+        }
+    }
+
+    /// The name of its log, before the number of an event: `7`, `b3`, `w.default`, `g`.
+    pub fn log(&self) -> String {
+        match self {
+            Self::Partition(PartitionKey { family: PartitionFamily::Flow, index }) => {
+                index.to_string()
+            }
+            Self::Partition(PartitionKey { family, index }) => {
+                format!("{}{index}", family.prefix())
+            }
+            Self::Namespace(namespace) => format!("w.{namespace}"),
+            Self::Global => "g".to_owned(),
+        }
+    }
+}
+
+impl DocumentKind {
+    pub const ALL: [Self; 1] = [Self::Flow];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Flow => "flow",
+        }
+    }
+}
+
+impl DocumentId {
+    pub fn flow(id: FlowId, config: &PartitionConfig) -> Self {
+        Self::flow_in(id.partition(config), id)
+    }
+
+    /// A flow whose partition is known, such as that of one of its members.
+    pub fn flow_in(partition: u16, id: FlowId) -> Self {
+        let home = Home::partition(partition);
+        Self { kind: DocumentKind::Flow, home, name: id.to_string().into() }
+    }
+}
+
+impl Subject {
+    pub fn home(&self) -> Home {
+        match self {
+            Self::Execution(id) => Home::partition(id.partition()),
+            Self::Document(id) => id.home.clone(),
+        }
+    }
+
+    pub const fn execution_id(&self) -> Option<ExecutionId> {
+        match self {
+            Self::Execution(id) => Some(*id),
+            Self::Document(_) => None,
+        }
+    }
+}
+
+impl From<ExecutionId> for Subject {
+    fn from(id: ExecutionId) -> Self {
+        Self::Execution(id)
+    }
+}
+
+impl From<DocumentId> for Subject {
+    fn from(id: DocumentId) -> Self {
+        Self::Document(id)
+    }
+}
+
+impl From<&DocumentId> for Subject {
+    fn from(id: &DocumentId) -> Self {
+        Self::Document(id.clone())
+    }
+}
+
+impl PartialEq<ExecutionId> for Subject {
+    fn eq(&self, id: &ExecutionId) -> bool {
+        self.execution_id() == Some(*id)
+    }
+}
+
+impl fmt::Display for Home {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Partition(key) => fmt::Display::fmt(key, f),
+            Self::Namespace(namespace) => write!(f, "{{w:{namespace}}}"),
+            Self::Global => f.write_str("{g}"),
+        }
+    }
+}
+
+impl FromStr for Home {
+    type Err = DocumentIdParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "{g}" {
+            return Ok(Self::Global);
+        }
+        let namespace = text.strip_prefix("{w:").and_then(|rest| rest.strip_suffix('}'));
+        match namespace {
+            Some(namespace) => Namespace::new(namespace).map(Self::Namespace).ok(),
+            None => text.parse().map(Self::Partition).ok(),
+        }
+        .ok_or(DocumentIdParseError)
+    }
+}
+
+impl fmt::Display for DocumentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.kind.as_str(), self.home, self.name)
+    }
+}
+
+impl FromStr for DocumentId {
+    type Err = DocumentIdParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let (kind, rest) = text.split_once(':')?;
+            let kind = DocumentKind::ALL.into_iter().find(|known| known.as_str() == kind)?;
+            let end = rest.find('}')?;
+            let (home, name) = (rest.get(..=end)?.parse().ok()?, rest.get(end + 1..)?);
+            Some(Self { kind, home, name: name.strip_prefix(':')?.into() })
+        };
+        parse().ok_or(DocumentIdParseError)
+    }
+}
+
+/// The name that users know: an execution's whole id, a document's own name.
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Execution(id) => fmt::Display::fmt(id, f),
+            Self::Document(id) => f.write_str(&id.name),
+        }
+    }
+}
+
+impl fmt::Debug for Home {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Debug for DocumentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Execution(id) => fmt::Display::fmt(id, f),
+            Self::Document(id) => fmt::Display::fmt(id, f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_forms_are_one_to_one() {
+        let config = PartitionConfig::default();
+        let flow = DocumentId::flow(FlowId::mint(), &config);
+        let lane = Home::Namespace(Namespace::default());
+        assert_eq!(flow.to_string().parse(), Ok(flow.clone()));
+        for (home, text, log) in [
+            (Home::partition(7), "{fp:7}", "7"),
+            ("{b:3}".parse().unwrap(), "{b:3}", "b3"),
+            (lane, "{w:default}", "w.default"),
+            (Home::Global, "{g}", "g"),
+        ] {
+            assert_eq!((home.to_string(), home.log()), (text.to_owned(), log.to_owned()));
+            assert_eq!(text.parse(), Ok(home));
+        }
+        for bad in ["", "flow", "flow:{fp:7}", "flow:{fp:x}:a", "lane", "x:{g}:a", "flow:g:a"] {
+            assert_eq!(bad.parse::<DocumentId>(), Err(DocumentIdParseError), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The rules of cancelling: a whole flow, and the upstreams of a group that has decided.
+
+use super::super::Facts;
+use super::super::draft::Halt;
+use super::super::step::Step;
+use super::pages::{Beside, IN, InEdge, MEMBERS, MemberRef};
+use super::resolve::{SIBLING_IMPOSSIBLE, SIBLING_SATISFIED};
+use super::scene::{Scene, beside};
+use super::work::WorkItem;
+use super::{already_terminal, existing};
+use crate::event::{EventData, EventKind};
+use crate::id::{DocumentId, ExecutionId};
+use crate::limits;
+use crate::operation::{CancelFlow, FlowCancelled};
+use crate::state::{CancelPolicy, CancelSource, Cancellation, FlowCancel, Phase};
+use crate::time::TimestampMs;
+
+pub(in super::super) fn cancel(
+    facts: &impl Facts,
+    op: &CancelFlow,
+    now: TimestampMs,
+) -> Result<Step<FlowCancelled>, Halt> {
+    let document = existing(facts, op.flow_id)?;
+    let mut scene = Scene::new(facts, now);
+    let id = document.id.clone();
+    let draft = scene.flow(&id)?;
+    let flow = draft.flow_mut();
+    if let Some(cancel) = &flow.cancel {
+        return Ok(Step::unchanged(FlowCancelled {
+            policy: cancel.policy,
+            reason: cancel.reason.clone(),
+            scheduled: flow.live,
+            replayed: true,
+        }));
+    }
+    if flow.end.is_some() {
+        return Err(already_terminal(flow).into());
+    }
+    let (policy, reason) = (op.policy, op.reason.clone());
+    flow.cancel = Some(FlowCancel { policy, reason, at: now });
+    let data = EventData::from([
+        ("policy".to_owned(), op.policy.as_str().into()),
+        ("reason".to_owned(), op.reason.as_str().into()),
+    ]);
+    draft.event(EventKind::FlowCancelled, data);
+    let mut scheduled = 0;
+    if op.policy != CancelPolicy::FlowOnly
+        && let Some(from) = scene.cancel_members(&id, 0)?
+    {
+        scene.leave_flow_work(&id, WorkItem::CancelMembers { from })?;
+        scheduled = scene.flow(&id)?.flow().live;
+    }
+    scene.follow_up()?;
+    let reply =
+        FlowCancelled { policy: op.policy, reason: op.reason.clone(), scheduled, replayed: false };
+    Ok(Step::done(reply, scene.finish()))
+}
+
+impl<F: Facts> Scene<'_, F> {
+    /// Cancels members from a number on; where to go on.
+    pub(super) fn cancel_members(
+        &mut self,
+        id: &DocumentId,
+        from: u32,
+    ) -> Result<Option<u32>, Halt> {
+        let flow = self.flow(id)?.flow();
+        let (members, cancel) = (flow.members, flow.cancel.clone());
+        let Some(cancel) = cancel else { return Ok(None) };
+        let to = members.min(from.saturating_add(limits::FLOW_STEP));
+        let ids = self.member_ids(id, from, to)?;
+        self.want(&ids)?;
+        for member in ids {
+            let Some(draft) = self.draft(member)? else { continue };
+            let spared = cancel.policy == CancelPolicy::CancelPending
+                && matches!(draft.execution.phase, Phase::Active(_));
+            if !draft.execution.is_terminal() && !spared {
+                self.cancel_member(member, &cancel.reason, CancelSource::FlowCascade)?;
+            }
+        }
+        Ok((to < members).then_some(to))
+    }
+
+    pub(super) fn cancel_member(
+        &mut self,
+        id: ExecutionId,
+        reason: &str,
+        source: CancelSource,
+    ) -> Result<(), Halt> {
+        let settings = self.facts.settings();
+        let draft = self.member(id)?;
+        let from = draft.execution.public_state();
+        let reason = reason.to_owned();
+        draft.cancel(Cancellation { reason, source, from }, settings);
+        self.ended.push_back(id);
+        Ok(())
+    }
+
+    /// Ids of the members `from..to`.
+    pub(super) fn member_ids(
+        &mut self,
+        id: &DocumentId,
+        from: u32,
+        to: u32,
+    ) -> Result<Vec<ExecutionId>, Halt> {
+        let facts = self.facts;
+        MEMBERS.want(facts, &id.into(), (from, to))?;
+        let draft = self.flow(id)?;
+        let mut ids = Vec::with_capacity((to - from) as usize);
+        let mut page = (u32::MAX, Vec::new());
+        for number in from..to {
+            let (wanted, at) = MEMBERS.place(number);
+            if page.0 != wanted {
+                page = (wanted, draft.page::<MemberRef>(facts, &MEMBERS, wanted)?);
+            }
+            ids.extend(page.1.get(at).map(|member| beside(id, member.uuid)));
+        }
+        Ok(ids)
+    }
+
+    /// Cancels the upstreams of a group that has decided, from a place on; where to go on.
+    pub(super) fn cancel_siblings(
+        &mut self,
+        downstream: ExecutionId,
+        from: u32,
+        satisfied: bool,
+    ) -> Result<Option<u32>, Halt> {
+        let facts = self.facts;
+        let Some(draft) = self.draft(downstream)? else { return Ok(None) };
+        let ins = draft.member()?.ins;
+        let to = ins.min(from.saturating_add(limits::FLOW_STEP));
+        IN.want(facts, &downstream.into(), (from, to))?;
+        let draft = self.member(downstream)?;
+        let edges: Vec<InEdge> =
+            (from..to).map(|slot| draft.item(facts, &IN, slot)).collect::<Result<_, Halt>>()?;
+        let edges = edges.into_iter().filter(|edge| edge.applied && edge.fixed.is_none());
+        let ids: Vec<_> =
+            edges.map(|edge| ExecutionId::new(downstream.partition(), edge.from)).collect();
+        self.want(&ids)?;
+        let reason = if satisfied { SIBLING_SATISFIED } else { SIBLING_IMPOSSIBLE };
+        for id in ids {
+            let is_live = self.draft(id)?.is_some_and(|draft| !draft.execution.is_terminal());
+            if is_live {
+                self.cancel_member(id, reason, CancelSource::OperatorOverride)?;
+            }
+        }
+        Ok((to < ins).then_some(to))
+    }
+}

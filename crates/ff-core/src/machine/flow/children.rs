@@ -1,0 +1,186 @@
+//! The rule of waiting for children.
+
+use super::super::Facts;
+use super::super::draft::Halt;
+use super::super::fence::{Passage, pass};
+use super::super::step::Step;
+use super::edges::reaches;
+use super::not_in_flow;
+use super::pages::{Beside, CHILDREN, IN, InEdge};
+use super::scene::{Scene, stands_in};
+use super::work::WorkItem;
+use crate::error::{Code, Refusal};
+use crate::event::{EventData, EventKind};
+use crate::id::{DocumentId, ExecutionId};
+use crate::limits;
+use crate::operation::{WaitChildren, WaitingChildren};
+use crate::state::{Causes, Children, LeaseEnd, LeaseEndReply, Next, Parent, Phase, Runnable};
+use crate::time::TimestampMs;
+
+pub(in super::super) fn wait(
+    facts: &impl Facts,
+    op: &WaitChildren,
+    now: TimestampMs,
+) -> Result<Step<WaitingChildren>, Halt> {
+    let operation = LeaseEnd::WaitChildren;
+    let draft = match pass(facts, op.execution_id, op.authority, operation, now)? {
+        Passage::Repeated(LeaseEndReply::WaitingChildren { unresolved, public_state }) => {
+            let replayed = true;
+            return Ok(Step::unchanged(WaitingChildren { unresolved, public_state, replayed }));
+        }
+        Passage::Repeated(other) => return Err(other.misremembered().into()),
+        Passage::Open(draft) => *draft,
+    };
+    let Some(member) = &draft.execution.member else {
+        return Err(not_in_flow(op.execution_id).into());
+    };
+    let flow = DocumentId::flow_in(op.execution_id.partition(), member.flow_id);
+    let before = draft.execution.clone();
+    let mut scene = Scene::new(facts, now);
+    scene.put(draft);
+    let children = scene.children_of(&flow, op)?;
+    scene.put_aside(op.execution_id, &children)?;
+    if let Some(from) = {
+        let wait = scene.member(op.execution_id)?.member()?.waits;
+        scene.tell_children(op.execution_id, wait, 0)?
+    } {
+        let (parent, wait) =
+            (op.execution_id.uuid(), scene.member(op.execution_id)?.member()?.waits);
+        scene.leave_flow_work(&flow, WorkItem::Tell { parent, wait, from })?;
+    }
+    let draft = scene.member(op.execution_id)?;
+    draft.rest_if_over();
+    let public_state = draft.execution.public_state();
+    let unresolved = draft.execution.phase.children().map_or(0, |c| c.total - c.ended);
+    let data = EventData::from([("unresolved".to_owned(), unresolved.into())]);
+    draft.event_with(EventKind::Released, data);
+    let reply = LeaseEndReply::WaitingChildren { unresolved, public_state };
+    draft.remember(op.authority.fence().copied(), reply);
+    let replayed = false;
+    // A cancelled flow ends whoever gives its lease back.
+    scene.settle_one(&before)?;
+    Ok(Step::done(WaitingChildren { unresolved, public_state, replayed }, scene.finish()))
+}
+
+impl<F: Facts> Scene<'_, F> {
+    /// Those that a wait is for: the given ones, or all upstreams.
+    fn children_of(
+        &mut self,
+        flow: &DocumentId,
+        op: &WaitChildren,
+    ) -> Result<Vec<ExecutionId>, Halt> {
+        let facts = self.facts;
+        let parent = op.execution_id;
+        let Some(given) = &op.children else {
+            let ins = self.member(parent)?.member()?.ins;
+            IN.want(facts, &parent.into(), (0, ins))?;
+            let draft = self.member(parent)?;
+            let mut ids = Vec::new();
+            for slot in 0..ins {
+                let edge: InEdge = draft.item(facts, &IN, slot)?;
+                if edge.applied {
+                    ids.push(ExecutionId::new(parent.partition(), edge.from));
+                }
+            }
+            return Ok(ids);
+        };
+        let mut ids = given.clone();
+        ids.sort_unstable();
+        ids.dedup();
+        let here: Vec<_> = ids.iter().copied().filter(|id| stands_in(flow, *id)).collect();
+        self.want(&here)?;
+        let mut numbers = Vec::with_capacity(ids.len());
+        for id in &ids {
+            let found = if stands_in(flow, *id) { self.view(*id)? } else { None };
+            let member = found.as_ref().and_then(|found| found.member.as_ref());
+            match member.filter(|member| *member.flow_id.to_string() == *flow.name) {
+                Some(member) => numbers.push(member.number),
+                None => {
+                    let detail = format!("{id} is not a member of the same flow");
+                    return Err(Refusal::at(Code::InvalidDependency, "child_ids", detail).into());
+                }
+            }
+        }
+        let draft = self.member(parent)?.member()?;
+        let (number, outs) = (draft.number, draft.outs);
+        if ids.contains(&parent) || (outs > 0 && reaches(self, flow, number, &numbers)?) {
+            let detail = "a child is the execution itself or depends on it";
+            return Err(Refusal::at(Code::CycleDetected, "child_ids", detail).into());
+        }
+        Ok(ids)
+    }
+
+    /// Releases the lease and notes the children.
+    fn put_aside(&mut self, id: ExecutionId, children: &[ExecutionId]) -> Result<(), Halt> {
+        let now = self.now;
+        let draft = self.member(id)?;
+        draft.end_lease();
+        let member = draft.member_mut()?;
+        member.waits += 1;
+        let wait = member.waits;
+        let total = u32::try_from(children.len()).unwrap_or(u32::MAX);
+        let children_of = Children { wait, total, told: 0, ended: 0 };
+        let causes = Causes { children: Some(children_of), ..Causes::default() };
+        draft.execution.phase = Phase::Runnable(Runnable::new(causes, Next::Resume, now));
+        for (page, ids) in (0..).zip(children.chunks(CHILDREN.per_page() as usize)) {
+            let uuids: Vec<_> = ids.iter().map(ExecutionId::uuid).collect();
+            draft.put_page(&CHILDREN, page, &uuids);
+        }
+        let attempt = draft.execution.attempt.as_ref().map_or(0, |attempt| attempt.index);
+        let member = draft.member_mut()?;
+        (member.children, member.waiting_attempt) = (total, attempt);
+        Ok(())
+    }
+
+    /// Tells children from a place on that they are waited for; where to go on.
+    pub(super) fn tell_children(
+        &mut self,
+        parent: ExecutionId,
+        wait: u32,
+        from: u32,
+    ) -> Result<Option<u32>, Halt> {
+        let facts = self.facts;
+        let Some(draft) = self.draft(parent)? else { return Ok(None) };
+        let Some(children) = draft.execution.phase.children().filter(|c| c.wait == wait) else {
+            return Ok(None);
+        };
+        let to = children.total.min(from.saturating_add(limits::FLOW_STEP));
+        CHILDREN.want(facts, &parent.into(), (from, to))?;
+        let draft = self.member(parent)?;
+        let ids: Vec<_> = (from..to)
+            .map(|n| Ok(ExecutionId::new(parent.partition(), draft.item(facts, &CHILDREN, n)?)))
+            .collect::<Result<_, Halt>>()?;
+        self.want(&ids)?;
+        let mut ended = 0;
+        for id in ids {
+            match self.draft(id)? {
+                Some(draft) if !draft.execution.is_terminal() => {
+                    draft.member_mut()?.parents.push(Parent { uuid: parent.uuid(), wait });
+                }
+                // It has ended, perhaps so long ago that it is gone.
+                _ => ended += 1,
+            }
+        }
+        let draft = self.member(parent)?;
+        if let Some(children) = draft.execution.phase.children_mut() {
+            (children.told, children.ended) = (to, children.ended + ended);
+        }
+        let total = draft.execution.phase.children().map_or(to, |children| children.total);
+        if from > 0 && draft.rest_if_over() {
+            draft.event(EventKind::Unblocked);
+        }
+        Ok((to < total).then_some(to))
+    }
+}
+
+impl super::super::draft::Draft {
+    /// Nothing is left to wait for.
+    fn rest_if_over(&mut self) -> bool {
+        let over = self.execution.phase.children().is_some_and(Children::is_over);
+        if let (true, Phase::Runnable(runnable)) = (over, &mut self.execution.phase) {
+            runnable.causes.children = None;
+            runnable.since = self.now;
+        }
+        over
+    }
+}

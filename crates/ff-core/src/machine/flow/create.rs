@@ -1,0 +1,70 @@
+//! The rules of making and tagging flows.
+
+use super::super::Facts;
+use super::super::document::DocumentDraft;
+use super::super::draft::Halt;
+use super::super::step::Step;
+use super::existing;
+use crate::event::{EventData, EventKind};
+use crate::id::DocumentId;
+use crate::limits;
+use crate::operation::{CreateFlow, FlowCreated, SetFlowTags, TagsSet};
+use crate::state::{Body, Flow, Work};
+use crate::time::TimestampMs;
+
+pub(in super::super) fn create(
+    facts: &impl Facts,
+    op: &CreateFlow,
+    now: TimestampMs,
+) -> Result<Step<FlowCreated>, Halt> {
+    let id = DocumentId::flow(op.flow_id, &facts.settings().partitions);
+    if facts.document(&id)?.is_some() {
+        return Ok(Step::unchanged(FlowCreated::AlreadySatisfied));
+    }
+    let flow = blank(op, now);
+    let mut draft = DocumentDraft::new(id, Body::Flow(Box::new(flow)), now);
+    draft.event(EventKind::FlowCreated, EventData::new());
+    Ok(Step::done(FlowCreated::Created, draft.finish().into()))
+}
+
+/// A flow without members.
+pub(super) fn blank(op: &CreateFlow, now: TimestampMs) -> Flow {
+    Flow {
+        id: op.flow_id,
+        namespace: op.namespace.clone(),
+        kind: op.kind.clone(),
+        tags: op.tags.clone(),
+        created_at: now,
+        retention_ms: op.retention_ms.unwrap_or(limits::RETENTION_MS),
+        fingerprint: None,
+        graph_revision: 0,
+        members: 0,
+        edges: 0,
+        live: 0,
+        failures: 0,
+        judging: false,
+        removing: false,
+        folded: 0,
+        edge_seed: None,
+        end: None,
+        cancel: None,
+        work: Work::default(),
+    }
+}
+
+pub(in super::super) fn set_tags(
+    facts: &impl Facts,
+    op: &SetFlowTags,
+    now: TimestampMs,
+) -> Result<Step<TagsSet>, Halt> {
+    let mut draft = DocumentDraft::of(existing(facts, op.flow_id)?, now);
+    let flow = draft.flow_mut();
+    let tags = flow.tags.merged(&op.tags)?;
+    let count = tags.len();
+    if tags == flow.tags {
+        return Ok(Step::unchanged(TagsSet { count }));
+    }
+    flow.tags = tags;
+    draft.event(EventKind::FlowChanged, EventData::new());
+    Ok(Step::done(TagsSet { count }, draft.finish().into()))
+}

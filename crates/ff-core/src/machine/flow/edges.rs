@@ -1,0 +1,379 @@
+//! The rules of single edges: staged, applied, resolved; and of groups.
+
+use super::super::Facts;
+use super::super::draft::Halt;
+use super::super::rows::{Family, RowChange, RowKey};
+use super::super::step::Step;
+use super::pages::{Beside, IN, InEdge, Link, OUT, OutEdge, TOPOLOGY};
+use super::scene::{Scene, beside, stands_in};
+use super::{existing, not_in_flow, open};
+use crate::error::{Code, Refusal};
+use crate::event::{EventData, EventKind};
+use crate::id::{DocumentId, EdgeId, ExecutionId, FlowId};
+use crate::limits;
+use crate::operation::{
+    ApplyEdge, EdgeApplied, EdgeResolution, EdgeStaged, GroupSet, NewEdge, ResolveEdge,
+    SetGroupPolicy, StageEdge,
+};
+use crate::state::{EdgeState, Flow, GroupState};
+use crate::time::TimestampMs;
+
+pub(in super::super) fn stage(
+    facts: &impl Facts,
+    op: &StageEdge,
+    now: TimestampMs,
+) -> Result<Step<EdgeStaged>, Halt> {
+    let (from, to) = (op.edge.upstream, op.edge.downstream);
+    if from == to {
+        return Err(self_referencing().into());
+    }
+    let document = open(existing(facts, op.flow_id)?)?;
+    let mut scene = Scene::new(facts, now);
+    let id = document.id.clone();
+    let flow = scene.flow(&id)?.flow();
+    if let Some(expected) = op.expected_graph_revision
+        && expected != flow.graph_revision
+    {
+        let detail = format!("the graph has revision {}", flow.graph_revision);
+        return Err(Refusal::new(Code::StaleGraphRevision, detail).into());
+    }
+    if flow.edges >= limits::FLOW_EDGES {
+        let detail = format!("a flow has at most {} edges", limits::FLOW_EDGES);
+        return Err(Refusal::invalid("edges", detail).into());
+    }
+    let strangers = [from, to].into_iter().find(|member| !stands_in(&id, *member));
+    if let Some(stranger) = strangers {
+        return Err(not_in_flow(stranger).into());
+    }
+    scene.want(&[from, to])?;
+    let (up, down) = (scene.number_in(op.flow_id, from)?, scene.number_in(op.flow_id, to)?);
+    scene.check_new(&id, op, up, down)?;
+    let reply = scene.link(&id, op, up, down)?;
+    let data = EventData::from([("edge_id".to_owned(), op.edge_id.to_string().as_str().into())]);
+    scene.flow(&id)?.event(EventKind::FlowChanged, data);
+    Ok(Step::done(reply, scene.finish()))
+}
+
+impl<F: Facts> Scene<'_, F> {
+    /// The number of a member of this flow.
+    fn number_in(&mut self, flow: FlowId, id: ExecutionId) -> Result<u32, Halt> {
+        let found = self.view(id)?;
+        let member = found.as_ref().and_then(|found| found.member.as_ref());
+        match member.filter(|member| member.flow_id == flow) {
+            Some(member) => Ok(member.number),
+            None => Err(not_in_flow(id).into()),
+        }
+    }
+
+    /// Refuses an edge that closes a cycle, is there already, or passes a second payload.
+    fn check_new(
+        &mut self,
+        id: &DocumentId,
+        op: &StageEdge,
+        up: u32,
+        down: u32,
+    ) -> Result<(), Halt> {
+        let facts = self.facts;
+        let NewEdge { upstream: from, downstream: to, .. } = op.edge;
+        let (ins, outs) = (self.member(from)?.member()?.ins, self.member(to)?.member()?.outs);
+        // Without a way to the upstream, or from the downstream, there is no way back.
+        if ins > 0 && outs > 0 && reaches(self, id, down, &[up])? {
+            let detail = "the downstream already leads to the upstream";
+            return Err(Refusal::new(Code::CycleDetected, detail).into());
+        }
+        let edges = self.member(to)?.member()?.ins;
+        IN.want(facts, &to.into(), (0, edges))?;
+        let draft = self.member(to)?;
+        for page in 0..IN.count(edges) {
+            for edge in draft.page::<InEdge>(facts, &IN, page)? {
+                if edge.from == from.uuid() {
+                    let detail = "there is an edge between the two already";
+                    return Err(Refusal::new(Code::DependencyAlreadyExists, detail).into());
+                }
+                if edge.passes && op.edge.passes() {
+                    return Err(second_payload().into());
+                }
+            }
+        }
+        let known: Option<u32> = self.flow(id)?.find_row(facts, &edge_row(op.edge_id))?;
+        if known.is_some() {
+            let detail = "the edge id was used before in this flow";
+            return Err(Refusal::new(Code::DependencyAlreadyExists, detail).into());
+        }
+        Ok(())
+    }
+
+    /// Writes an edge that does not count yet.
+    fn link(
+        &mut self,
+        id: &DocumentId,
+        op: &StageEdge,
+        up: u32,
+        down: u32,
+    ) -> Result<EdgeStaged, Halt> {
+        let facts = self.facts;
+        let NewEdge { upstream: from, downstream: to, .. } = op.edge;
+        let in_slot = self.member(to)?.member()?.ins;
+        let ended = self.member(from)?.execution.is_terminal();
+        let draft = self.member(from)?;
+        let member = draft.member_mut()?;
+        let slot = member.outs;
+        member.outs += 1;
+        if ended && member.resolved == slot {
+            // Nothing is left to be resolved, and an edge that does not count has nothing to.
+            member.resolved = member.outs;
+        }
+        draft.append(facts, &OUT, slot, op.edge.out(op.edge_id, in_slot))?;
+        let draft = self.member(to)?;
+        draft.member_mut()?.ins += 1;
+        draft.append(facts, &IN, in_slot, op.edge.in_edge(slot))?;
+        let draft = self.flow(id)?;
+        let flow = draft.flow_mut();
+        let number = flow.edges;
+        flow.edges += 1;
+        flow.graph_revision += 1;
+        let graph_revision = flow.graph_revision;
+        draft.append(facts, &TOPOLOGY, number, Link { from: up, to: down, slot })?;
+        draft.put_row(RowChange::put(edge_row(op.edge_id), &number));
+        Ok(EdgeStaged { edge_id: op.edge_id, graph_revision })
+    }
+
+    /// The edge with an id: its upstream and its place there.
+    pub(super) fn find_edge(
+        &mut self,
+        id: &DocumentId,
+        edge: EdgeId,
+    ) -> Result<Option<(ExecutionId, u32)>, Halt> {
+        let facts = self.facts;
+        let draft = self.flow(id)?;
+        let seeded = draft.flow().seeded_number(edge);
+        let number = match seeded {
+            Some(number) => Some(number),
+            None => draft.find_row(facts, &edge_row(edge))?,
+        };
+        let Some(number) = number.filter(|number| *number < draft.flow().edges) else {
+            return Ok(None);
+        };
+        let link: Link = draft.item(facts, &TOPOLOGY, number)?;
+        let ids = self.member_ids(id, link.from, link.from + 1)?;
+        Ok(ids.first().map(|from| (*from, link.slot)))
+    }
+
+    /// An edge that must be there, with its upstream and place.
+    fn edge(
+        &mut self,
+        flow: FlowId,
+        edge: EdgeId,
+    ) -> Result<(DocumentId, ExecutionId, u32, OutEdge), Halt> {
+        let id = DocumentId::flow(flow, &self.facts.settings().partitions);
+        let none = || {
+            let detail = format!("no edge {edge} in this flow");
+            Halt::from(Refusal::at(Code::InvalidDependency, "edge_id", detail))
+        };
+        let (from, slot) = self.find_edge(&id, edge)?.ok_or_else(none)?;
+        if self.draft(from)?.is_none() {
+            return Err(none());
+        }
+        let edges = self.out_edges(from, slot, slot + 1)?;
+        let found = edges.into_iter().next().ok_or_else(none)?;
+        Ok((id, from, slot, found))
+    }
+}
+
+pub(in super::super) fn apply(
+    facts: &impl Facts,
+    op: &ApplyEdge,
+    now: TimestampMs,
+) -> Result<Step<EdgeApplied>, Halt> {
+    existing(facts, op.flow_id)?;
+    let mut scene = Scene::new(facts, now);
+    let (id, from, slot, edge) = scene.edge(op.flow_id, op.edge_id)?;
+    if edge.applied {
+        return Ok(Step::unchanged(EdgeApplied::AlreadyApplied));
+    }
+    open(existing(facts, op.flow_id)?)?;
+    let to = beside(&id, edge.to);
+    let downstream = scene.member(to)?;
+    if downstream.execution.is_terminal() {
+        let detail = "the downstream has ended";
+        return Err(Refusal::new(Code::Terminal, detail).into());
+    }
+    let group = &mut downstream.member_mut()?.group;
+    if group.state != GroupState::Pending {
+        return Err(group_fixed("its group has decided").into());
+    }
+    group.apply();
+    if downstream.block_edges() {
+        let data = EventData::from([("reason".to_owned(), "waiting_for_children".into())]);
+        downstream.event_with(EventKind::Blocked, data);
+    }
+    downstream.change_item(facts, &IN, edge.slot, |edge: &mut InEdge| edge.applied = true)?;
+    let upstream = scene.member(from)?;
+    upstream.change_item(facts, &OUT, slot, |edge: &mut OutEdge| edge.applied = true)?;
+    let ended = upstream.execution.phase.terminal().map(|terminal| terminal.outcome);
+    let due = slot < upstream.member()?.resolved;
+    if let Some(outcome) = ended.filter(|_| due) {
+        scene.resolve_edge(from, outcome, &OutEdge { applied: true, ..edge })?;
+    }
+    scene.follow_up()?;
+    let unresolved = scene.member(to)?.member()?.group.unresolved();
+    Ok(Step::done(EdgeApplied::Applied { unresolved }, scene.finish()))
+}
+
+pub(in super::super) fn set_policy(
+    facts: &impl Facts,
+    op: &SetGroupPolicy,
+    now: TimestampMs,
+) -> Result<Step<GroupSet>, Halt> {
+    let document = existing(facts, op.flow_id)?;
+    let mut scene = Scene::new(facts, now);
+    scene.number_in(op.flow_id, op.downstream)?;
+    let group = &mut scene.member(op.downstream)?.member_mut()?.group;
+    if group.join == op.join {
+        return Ok(Step::unchanged(GroupSet::AlreadySet));
+    }
+    if group.satisfied + group.impossible > 0 || group.state != GroupState::Pending {
+        return Err(group_fixed("an edge of it has resolved").into());
+    }
+    group.join = op.join;
+    let draft = scene.flow(&document.id)?;
+    draft.flow_mut().graph_revision += 1;
+    let downstream = op.downstream.to_string();
+    let data = EventData::from([("downstream".to_owned(), downstream.as_str().into())]);
+    draft.event(EventKind::FlowChanged, data);
+    Ok(Step::done(GroupSet::Set, scene.finish()))
+}
+
+/// Resolves one edge whose upstream has ended with an outcome, if that was not done.
+pub(in super::super) fn resolve(
+    facts: &impl Facts,
+    op: &ResolveEdge,
+    now: TimestampMs,
+) -> Result<Step<EdgeResolution>, Halt> {
+    existing(facts, op.flow_id)?;
+    let mut scene = Scene::new(facts, now);
+    let (id, from, slot, edge) = scene.edge(op.flow_id, op.edge_id)?;
+    let upstream = scene.member(from)?;
+    let state = edge.state(&upstream.execution, slot);
+    let outcome = upstream.execution.phase.terminal().map(|terminal| terminal.outcome);
+    let to = beside(&id, edge.to);
+    if state != EdgeState::Pending {
+        let decided = scene.view(to)?.and_then(|found| found.member.as_ref().map(|m| m.group));
+        let fired = decided.is_some_and(|group| group.state != GroupState::Pending);
+        return Ok(Step::unchanged(if fired {
+            EdgeResolution::AlreadyFired
+        } else {
+            EdgeResolution::AlreadyResolved
+        }));
+    }
+    let Some(outcome) = outcome.filter(|outcome| *outcome == op.outcome && edge.applied) else {
+        return Ok(Step::unchanged(EdgeResolution::Pending));
+    };
+    let state = edge.kind.resolved_by(outcome);
+    scene.resolve_edge(from, outcome, &edge)?;
+    let fix = |fixed: &mut Option<EdgeState>| *fixed = Some(state);
+    scene.member(from)?.change_item(
+        facts,
+        &OUT,
+        slot,
+        |edge: &mut OutEdge| fix(&mut edge.fixed),
+    )?;
+    let in_slot = edge.slot;
+    if let Some(draft) = scene.draft(to)? {
+        draft.change_item(facts, &IN, in_slot, |edge: &mut InEdge| fix(&mut edge.fixed))?;
+    }
+    scene.follow_up()?;
+    let reply = match state {
+        EdgeState::Satisfied => EdgeResolution::Satisfied,
+        _ => EdgeResolution::Impossible,
+    };
+    Ok(Step::done(reply, scene.finish()))
+}
+
+/// Whether a way leads from a member to one of others. Reads the whole graph.
+pub(super) fn reaches<F: Facts>(
+    scene: &mut Scene<'_, F>,
+    id: &DocumentId,
+    from: u32,
+    targets: &[u32],
+) -> Result<bool, Halt> {
+    let facts = scene.facts;
+    let flow = scene.flow(id)?.flow();
+    let (edges, members) = (flow.edges, flow.members);
+    TOPOLOGY.want(facts, &id.into(), (0, edges))?;
+    let draft = scene.flow(id)?;
+    let mut next: Vec<Vec<u32>> = vec![Vec::new(); members as usize];
+    for page in 0..TOPOLOGY.count(edges) {
+        for link in draft.page::<Link>(facts, &TOPOLOGY, page)? {
+            if let Some(next) = next.get_mut(link.from as usize) {
+                next.push(link.to);
+            }
+        }
+    }
+    let mut seen = vec![false; members as usize];
+    let mut open = vec![from];
+    while let Some(number) = open.pop() {
+        if targets.contains(&number) {
+            return Ok(true);
+        }
+        let Some(seen) = seen.get_mut(number as usize) else { continue };
+        if !std::mem::replace(seen, true) {
+            open.extend(&next[number as usize]);
+        }
+    }
+    Ok(false)
+}
+
+pub(super) fn edge_row(edge: EdgeId) -> RowKey {
+    RowKey::named(Family::EdgeId, edge.uuid().as_bytes())
+}
+
+pub(super) fn self_referencing() -> Refusal {
+    Refusal::new(Code::SelfReferencingEdge, "an edge leads from one member to another")
+}
+
+pub(super) fn second_payload() -> Refusal {
+    Refusal::new(Code::InvalidDependency, "another edge passes its result to this member already")
+}
+
+fn group_fixed(why: &str) -> Refusal {
+    Refusal::new(Code::EdgeGroupFixed, format!("the group cannot change: {why}"))
+}
+
+impl NewEdge {
+    /// The edge beside its upstream; `slot` is its place beside its downstream.
+    pub(super) fn out(&self, id: EdgeId, slot: u32) -> OutEdge {
+        OutEdge {
+            id,
+            to: self.downstream.uuid(),
+            slot,
+            kind: self.kind,
+            name: self.name.clone(),
+            data_passing_ref: self.data_passing_ref.clone().filter(|text| !text.is_empty()),
+            applied: false,
+            fixed: None,
+        }
+    }
+
+    /// The edge beside its downstream; `slot` is its place beside its upstream.
+    pub(super) fn in_edge(&self, slot: u32) -> InEdge {
+        InEdge {
+            from: self.upstream.uuid(),
+            slot,
+            kind: self.kind,
+            name: self.name.clone(),
+            passes: self.passes(),
+            applied: false,
+            fixed: None,
+        }
+    }
+}
+
+impl Flow {
+    /// The number of an edge of the submitted graph.
+    fn seeded_number(&self, edge: EdgeId) -> Option<u32> {
+        let (seed, count) = self.edge_seed?;
+        let offset = edge.uuid().as_u128().wrapping_sub(seed.as_u128());
+        u32::try_from(offset).ok().filter(|number| *number < count)
+    }
+}

@@ -1,0 +1,194 @@
+//! What stands in rows beside a flow and beside its members, in pages, so that a step touches few of
+//! them however large the flow is.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::super::Facts;
+use super::super::draft::Halt;
+use super::super::rows::{Family, RowChange, RowKey, find};
+use crate::error::{Code, Refusal};
+use crate::id::{EdgeId, MemberName, Subject};
+use crate::state::{EdgeKind, EdgeState};
+
+/// A list that is kept in pages of a fixed number of items.
+pub(super) struct Pages {
+    family: Family,
+    per_page: u32,
+}
+
+/// Members of a flow by number.
+pub(super) const MEMBERS: Pages = Pages { family: Family::Member, per_page: 64 };
+/// Edges of a flow by number.
+pub(super) const TOPOLOGY: Pages = Pages { family: Family::Topology, per_page: 512 };
+/// Members of a flow that have failed, in the order in which they did.
+pub(super) const FAILURES: Pages = Pages { family: Family::Failure, per_page: 64 };
+/// Edges that lead from a member.
+pub(super) const OUT: Pages = Pages { family: Family::Out, per_page: 64 };
+/// Edges that lead to a member.
+pub(super) const IN: Pages = Pages { family: Family::In, per_page: 64 };
+/// Members that a member waits for.
+pub(super) const CHILDREN: Pages = Pages { family: Family::Children, per_page: 64 };
+
+/// A member in its flow's list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct MemberRef {
+    pub(super) uuid: Uuid,
+    pub(super) name: Option<MemberName>,
+}
+
+/// An edge in its flow's list: numbers of members, and its place among those from its upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Link {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) slot: u32,
+}
+
+/// An edge beside its upstream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OutEdge {
+    pub(super) id: EdgeId,
+    pub(super) to: Uuid,
+    /// Its place among the edges that lead to its downstream.
+    pub(super) slot: u32,
+    pub(super) kind: EdgeKind,
+    pub(super) name: Option<String>,
+    pub(super) data_passing_ref: Option<String>,
+    /// It counts in its downstream's group.
+    pub(super) applied: bool,
+    /// Its state stays, whatever becomes of its upstream.
+    pub(super) fixed: Option<EdgeState>,
+}
+
+/// The same edge beside its downstream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct InEdge {
+    pub(super) from: Uuid,
+    /// Its place among the edges that lead from its upstream.
+    pub(super) slot: u32,
+    pub(super) kind: EdgeKind,
+    pub(super) name: Option<String>,
+    /// The upstream's result becomes the payload.
+    pub(super) passes: bool,
+    pub(super) applied: bool,
+    pub(super) fixed: Option<EdgeState>,
+}
+
+impl Pages {
+    fn key(&self, page: u32) -> RowKey {
+        RowKey::numbered(self.family, page)
+    }
+
+    /// The page of an item, and its place there.
+    pub(super) fn place(&self, index: u32) -> (u32, usize) {
+        (index / self.per_page, (index % self.per_page) as usize)
+    }
+
+    pub(super) fn per_page(&self) -> u32 {
+        self.per_page
+    }
+
+    /// How many pages hold so many items.
+    pub(super) fn count(&self, items: u32) -> u32 {
+        items.div_ceil(self.per_page)
+    }
+
+    /// Asks for pages that hold the items `from..to`.
+    pub(super) fn want(
+        &self,
+        facts: &impl Facts,
+        of: &Subject,
+        (from, to): (u32, u32),
+    ) -> Result<(), Halt> {
+        if from >= to {
+            return Ok(());
+        }
+        let keys: Vec<_> = (from / self.per_page..self.count(to)).map(|p| self.key(p)).collect();
+        Ok(facts.want_rows(of, &keys)?)
+    }
+
+    /// One page as it is stored.
+    pub(super) fn stored<T: DeserializeOwned>(
+        &self,
+        facts: &impl Facts,
+        of: &Subject,
+        page: u32,
+    ) -> Result<Vec<T>, Halt> {
+        Ok(find(facts, of.clone(), &self.key(page))?.unwrap_or_default())
+    }
+}
+
+/// Whatever rows stand beside: a draft of an execution or of a document.
+pub(super) trait Beside {
+    fn find_row<T: DeserializeOwned>(
+        &self,
+        facts: &impl Facts,
+        key: &RowKey,
+    ) -> Result<Option<T>, Halt>;
+
+    fn put_row(&mut self, change: RowChange);
+
+    /// One page as this step leaves it.
+    fn page<T: DeserializeOwned>(
+        &self,
+        facts: &impl Facts,
+        pages: &Pages,
+        page: u32,
+    ) -> Result<Vec<T>, Halt> {
+        Ok(self.find_row(facts, &pages.key(page))?.unwrap_or_default())
+    }
+
+    fn put_page<T: Serialize>(&mut self, pages: &Pages, page: u32, items: &[T]) {
+        self.put_row(RowChange::put(pages.key(page), &items));
+    }
+
+    /// One item of a list.
+    fn item<T: DeserializeOwned + Clone>(
+        &self,
+        facts: &impl Facts,
+        pages: &Pages,
+        index: u32,
+    ) -> Result<T, Halt> {
+        let (page, at) = pages.place(index);
+        self.page(facts, pages, page)?.get(at).cloned().ok_or_else(|| lost(pages.family, index))
+    }
+
+    /// Changes one item of a list.
+    fn change_item<T: Serialize + DeserializeOwned>(
+        &mut self,
+        facts: &impl Facts,
+        pages: &Pages,
+        index: u32,
+        change: impl FnOnce(&mut T),
+    ) -> Result<(), Halt> {
+        let (page, at) = pages.place(index);
+        let mut items: Vec<T> = self.page(facts, pages, page)?;
+        change(items.get_mut(at).ok_or_else(|| lost(pages.family, index))?);
+        self.put_page(pages, page, &items);
+        Ok(())
+    }
+
+    /// Appends to a list that has `length` items.
+    fn append<T: Serialize + DeserializeOwned>(
+        &mut self,
+        facts: &impl Facts,
+        pages: &Pages,
+        length: u32,
+        item: T,
+    ) -> Result<(), Halt> {
+        let (page, at) = pages.place(length);
+        let mut items: Vec<T> = if at == 0 { Vec::new() } else { self.page(facts, pages, page)? };
+        if items.len() != at {
+            return Err(lost(pages.family, length));
+        }
+        items.push(item);
+        self.put_page(pages, page, &items);
+        Ok(())
+    }
+}
+
+fn lost(family: Family, index: u32) -> Halt {
+    Refusal::new(Code::Corruption, format!("{family:?} has no item {index}")).into()
+}

@@ -1,0 +1,177 @@
+//! Questions about the graph of a flow, decided over its rows.
+
+use super::super::draft::Halt;
+use super::super::extras::settled;
+use super::super::{Facts, Needs};
+use super::pages::{MEMBERS, MemberRef, OUT, OutEdge};
+use super::scene::{Scene, beside};
+use super::{existing, not_found};
+use crate::error::{Code, Refusal};
+use crate::id::{DocumentId, EdgeId, ExecutionId, FlowId};
+use crate::read::{
+    DescribeEdge, EdgeSnapshot, Eligibility, EvaluateEligibility, FlowEdges, FlowMembers,
+    ListFlowEdges, ListFlowMembers, MemberSnapshot,
+};
+use crate::state::{Execution, Flow, GroupState, Phase};
+use crate::time::TimestampMs;
+
+/// Members that one page of edges looks at.
+const LOOK_AT: u32 = 256;
+
+/// A page of members in the order in which they were added.
+pub fn list_members(
+    facts: &impl Facts,
+    query: &ListFlowMembers,
+) -> Result<Result<FlowMembers, Refusal>, Needs> {
+    settled(members(facts, query))
+}
+
+/// A page of edges, by upstream.
+pub fn list_edges(
+    facts: &impl Facts,
+    query: &ListFlowEdges,
+) -> Result<Result<FlowEdges, Refusal>, Needs> {
+    settled(edges(facts, query))
+}
+
+/// One edge, or `edge_not_found`.
+pub fn describe_edge(
+    facts: &impl Facts,
+    query: &DescribeEdge,
+    now: TimestampMs,
+) -> Result<Result<EdgeSnapshot, Refusal>, Needs> {
+    settled(edge(facts, query, now))
+}
+
+/// How far one member is from being run.
+pub fn eligibility(
+    facts: &impl Facts,
+    query: &EvaluateEligibility,
+) -> Result<Result<Eligibility, Refusal>, Needs> {
+    settled(evaluate(facts, query))
+}
+
+fn flow_of(facts: &impl Facts, id: FlowId) -> Result<(DocumentId, Flow), Halt> {
+    let document = existing(facts, id)?;
+    match document.flow() {
+        Some(flow) => Ok((document.id.clone(), flow.clone())),
+        None => Err(not_found(id).into()),
+    }
+}
+
+fn refs(
+    facts: &impl Facts,
+    id: &DocumentId,
+    from: u32,
+    to: u32,
+) -> Result<Vec<(ExecutionId, MemberRef)>, Halt> {
+    MEMBERS.want(facts, &id.into(), (from, to))?;
+    let mut found = Vec::new();
+    let mut page = (u32::MAX, Vec::new());
+    for number in from..to {
+        let (wanted, at) = MEMBERS.place(number);
+        if page.0 != wanted {
+            page = (wanted, MEMBERS.stored::<MemberRef>(facts, &id.into(), wanted)?);
+        }
+        found.extend(page.1.get(at).cloned().map(|member| (beside(id, member.uuid), member)));
+    }
+    let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+    facts.want_executions(&ids)?;
+    Ok(found)
+}
+
+fn members(facts: &impl Facts, query: &ListFlowMembers) -> Result<FlowMembers, Halt> {
+    let (id, flow) = flow_of(facts, query.flow_id)?;
+    let to = flow.members.min(query.from.saturating_add(query.limit));
+    let mut items = Vec::new();
+    for (execution_id, member) in refs(facts, &id, query.from, to)? {
+        // One that is not there yet, or not any more, is left out.
+        if let Some(execution) = facts.execution(execution_id)? {
+            items.push(MemberSnapshot::of(&execution, member.name));
+        }
+    }
+    Ok(FlowMembers { items, next: (to < flow.members).then_some(to) })
+}
+
+fn edges(facts: &impl Facts, query: &ListFlowEdges) -> Result<FlowEdges, Halt> {
+    let (id, flow) = flow_of(facts, query.flow_id)?;
+    let (first, mut slot) = query.from;
+    let to = flow.members.min(first.saturating_add(LOOK_AT));
+    let mut items = Vec::new();
+    for (number, (upstream, _)) in (first..).zip(refs(facts, &id, first, to)?) {
+        let Some(execution) = facts.execution(upstream)? else { continue };
+        let outs = execution.member.as_ref().map_or(0, |member| member.outs);
+        let most = query.limit.saturating_sub(u32::try_from(items.len()).unwrap_or(u32::MAX));
+        let end = outs.min(slot.saturating_add(most));
+        OUT.want(facts, &upstream.into(), (slot, end))?;
+        for slot in slot..end {
+            let (page, at) = OUT.place(slot);
+            let edge = OUT.stored::<OutEdge>(facts, &upstream.into(), page)?.get(at).cloned();
+            items.extend(edge.map(|edge| snapshot(&execution, slot, edge)));
+        }
+        if end < outs {
+            return Ok(FlowEdges { items, next: Some((number, end)) });
+        }
+        slot = 0;
+        if items.len() >= query.limit as usize {
+            let next = (number + 1 < flow.members).then_some((number + 1, 0));
+            return Ok(FlowEdges { items, next });
+        }
+    }
+    Ok(FlowEdges { items, next: (to < flow.members).then_some((to, 0)) })
+}
+
+fn snapshot(upstream: &Execution, slot: u32, edge: OutEdge) -> EdgeSnapshot {
+    EdgeSnapshot {
+        edge_id: edge.id,
+        upstream: upstream.id,
+        downstream: ExecutionId::new(upstream.id.partition(), edge.to),
+        kind: edge.kind,
+        state: edge.state(upstream, slot),
+        applied: edge.applied,
+        name: edge.name,
+        data_passing_ref: edge.data_passing_ref,
+    }
+}
+
+fn edge(facts: &impl Facts, query: &DescribeEdge, now: TimestampMs) -> Result<EdgeSnapshot, Halt> {
+    let (id, _) = flow_of(facts, query.flow_id)?;
+    let mut scene = Scene::new(facts, now);
+    let none = |edge: EdgeId| {
+        Refusal::at(Code::EdgeNotFound, "edge_id", format!("no edge {edge} in this flow"))
+    };
+    let Some((upstream, slot)) = scene.find_edge(&id, query.edge_id)? else {
+        return Err(none(query.edge_id).into());
+    };
+    let Some(execution) = facts.execution(upstream)? else {
+        return Err(none(query.edge_id).into());
+    };
+    let edges = scene.out_edges(upstream, slot, slot + 1)?;
+    let edge = edges.into_iter().next().ok_or_else(|| none(query.edge_id))?;
+    Ok(snapshot(&execution, slot, edge))
+}
+
+fn evaluate(facts: &impl Facts, query: &EvaluateEligibility) -> Result<Eligibility, Halt> {
+    let (_, flow) = flow_of(facts, query.flow_id)?;
+    let Some(execution) = facts.execution(query.execution_id)? else {
+        return Ok(Eligibility::NotFound);
+    };
+    let Some(member) = execution.member.as_ref().filter(|m| m.flow_id == flow.id) else {
+        return Ok(Eligibility::NotFound);
+    };
+    Ok(match &execution.phase {
+        Phase::Terminal(_) => Eligibility::Terminal,
+        Phase::Active(_) => Eligibility::Owned,
+        Phase::Suspended(_) => Eligibility::NotRunnable,
+        Phase::Runnable(_) if member.group.state == GroupState::Impossible => {
+            Eligibility::Impossible
+        }
+        Phase::Runnable(runnable) if runnable.causes.waits_for_members() => {
+            Eligibility::BlockedByDependencies
+        }
+        Phase::Runnable(runnable) if runnable.causes.is_empty() && !flow.stops_claims() => {
+            Eligibility::Eligible
+        }
+        Phase::Runnable(_) => Eligibility::NotRunnable,
+    })
+}

@@ -1,0 +1,309 @@
+//! The rules of replay inside a flow: a replayed member takes its edges back, and what was skipped
+//! because of them.
+
+use super::super::Facts;
+use super::super::draft::{Draft, Halt};
+use super::super::replay::{again, check};
+use super::super::step::Step;
+use super::existing;
+use super::pages::{Beside, FAILURES, IN, InEdge, OUT, OutEdge};
+use super::resolve::edge_state;
+use super::scene::{Scene, beside, stands_in};
+use super::work::WorkItem;
+use crate::error::{Code, Refusal};
+use crate::event::{EventData, EventKind};
+use crate::id::{DocumentId, ExecutionId};
+use crate::limits;
+use crate::operation::{FlowReplayed, Replay, ReplayFlow, Replayed};
+use crate::state::{
+    Causes, EdgeState, Execution, Flow, GroupState, Next, Outcome, Phase, Runnable,
+};
+use crate::time::TimestampMs;
+
+/// Replays a member of a flow.
+pub(in super::super) fn replay_member(
+    facts: &impl Facts,
+    op: &Replay,
+    now: TimestampMs,
+) -> Result<Step<Replayed>, Halt> {
+    let mut scene = Scene::new(facts, now);
+    let flow = scene.flow_of(op.execution_id)?.flow();
+    not_cancelled(flow)?;
+    scene.replay(op.execution_id, op.descendants)?;
+    scene.follow_up()?;
+    let draft = scene.member(op.execution_id)?;
+    let reply = Replayed {
+        replay_count: draft.execution.counts.replays,
+        public_state: draft.execution.public_state(),
+        unresolved: draft.member()?.group.unresolved(),
+    };
+    Ok(Step::done(reply, scene.finish()))
+}
+
+fn not_cancelled(flow: &Flow) -> Result<(), Refusal> {
+    if flow.is_cancelled() {
+        Err(Refusal::new(Code::ReplayNotAllowed, "the flow was cancelled, which is for ever"))
+    } else {
+        Ok(())
+    }
+}
+
+/// Replays what failed, or given members.
+pub(in super::super) fn replay_flow(
+    facts: &impl Facts,
+    op: &ReplayFlow,
+    now: TimestampMs,
+) -> Result<Step<FlowReplayed>, Halt> {
+    let document = existing(facts, op.flow_id)?;
+    let id = document.id.clone();
+    let mut scene = Scene::new(facts, now);
+    let flow = scene.flow(&id)?.flow();
+    not_cancelled(flow)?;
+    if flow.end.is_none() {
+        let detail = "some of its members have not ended";
+        return Err(Refusal::new(Code::FlowNotTerminal, detail).into());
+    }
+    let replayed = match &op.members {
+        Some(members) => {
+            let mut members = members.clone();
+            members.sort_unstable();
+            members.dedup();
+            if let Some(stranger) = members.iter().find(|member| !stands_in(&id, **member)) {
+                return Err(super::not_in_flow(*stranger).into());
+            }
+            scene.want(&members)?;
+            for member in &members {
+                let found = scene.view(*member)?;
+                let of = found.as_ref().and_then(|found| found.member.as_ref());
+                if of.map(|member| member.flow_id) != Some(op.flow_id) {
+                    return Err(super::not_in_flow(*member).into());
+                }
+                // One that an earlier one has taken along is replayed already.
+                if found.is_some_and(|found| found.is_terminal()) {
+                    scene.replay(*member, false)?;
+                }
+            }
+            members
+        }
+        None => {
+            let (replayed, next) = scene.replay_failed(&id, 0)?;
+            if let Some(from) = next {
+                scene.leave_flow_work(&id, WorkItem::ReplayFailed { from })?;
+            }
+            replayed
+        }
+    };
+    if replayed.is_empty() {
+        return Ok(Step::unchanged(FlowReplayed::AlreadySatisfied));
+    }
+    scene.follow_up()?;
+    Ok(Step::done(FlowReplayed::Replayed { members: replayed }, scene.finish()))
+}
+
+impl<F: Facts> Scene<'_, F> {
+    /// Replays failures that nothing handled, from a place on: which, and where to go on.
+    pub(super) fn replay_failed(
+        &mut self,
+        id: &DocumentId,
+        from: u32,
+    ) -> Result<(Vec<ExecutionId>, Option<u32>), Halt> {
+        let facts = self.facts;
+        let noted = self.flow(id)?.flow().failures;
+        let to = noted.min(from.saturating_add(limits::FLOW_STEP / 4));
+        FAILURES.want(facts, &id.into(), (from, to))?;
+        let draft = self.flow(id)?;
+        let failures: Vec<_> = (from..to)
+            .map(|n| Ok(beside(id, draft.item(facts, &FAILURES, n)?)))
+            .collect::<Result<_, Halt>>()?;
+        self.want(&failures)?;
+        let mut replayed = Vec::new();
+        for failure in failures {
+            let spent = self.view(failure)?.is_some_and(|found| check(&found).is_err());
+            if !spent && self.is_unhandled(failure)? {
+                self.replay(failure, false)?;
+                replayed.push(failure);
+            }
+        }
+        Ok((replayed, (to < noted).then_some(to)))
+    }
+
+    /// Gives a member another generation.
+    fn replay(&mut self, id: ExecutionId, descendants: bool) -> Result<(), Halt> {
+        let draft = self.member(id)?;
+        check(&draft.execution)?;
+        let outcome = draft.execution.phase.terminal().map(|terminal| terminal.outcome);
+        let ran = draft.execution.started_at.is_some();
+        again(draft);
+        self.reopen(id)?;
+        self.take_back_edges(id, outcome.unwrap_or(Outcome::Skipped), descendants)?;
+        if ran { Ok(()) } else { self.recount(id) }
+    }
+
+    /// A member that had ended has not.
+    fn reopen(&mut self, id: ExecutionId) -> Result<(), Halt> {
+        let draft = self.flow_of(id)?;
+        let flow = draft.flow_mut();
+        flow.live += 1;
+        if flow.end.take().is_some() {
+            draft.event(EventKind::FlowReopened, EventData::new());
+        }
+        Ok(())
+    }
+
+    /// Counts the edges of a member that never started against its upstreams as they are now.
+    fn recount(&mut self, id: ExecutionId) -> Result<(), Halt> {
+        let facts = self.facts;
+        let ins = self.member(id)?.member()?.ins;
+        IN.want(facts, &id.into(), (0, ins))?;
+        let draft = self.member(id)?;
+        let mut edges = Vec::with_capacity(ins as usize);
+        for slot in 0..ins {
+            edges.push(draft.item::<InEdge>(facts, &IN, slot)?);
+        }
+        edges.retain(|edge| edge.applied);
+        let upstreams: Vec<_> =
+            edges.iter().map(|edge| ExecutionId::new(id.partition(), edge.from)).collect();
+        self.want(&upstreams)?;
+        let (mut satisfied, mut impossible) = (0, 0);
+        for (edge, upstream) in edges.iter().zip(upstreams) {
+            let state = match self.view(upstream)? {
+                Some(upstream) => edge.state(&upstream),
+                None => EdgeState::Impossible,
+            };
+            satisfied += u32::from(state == EdgeState::Satisfied);
+            impossible += u32::from(state == EdgeState::Impossible);
+        }
+        let draft = self.member(id)?;
+        let group = &mut draft.member_mut()?.group;
+        (group.satisfied, group.impossible) = (satisfied, impossible);
+        group.reopen();
+        let (blocks, state) = (group.blocks(), group.state);
+        if let Phase::Runnable(runnable) = &mut draft.execution.phase {
+            runnable.causes.edges = blocks;
+        }
+        if state == GroupState::Impossible {
+            self.skip(id)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the outgoing edges of a member back that had ended with an outcome, from a place on;
+    /// where to go on.
+    pub(super) fn reset_edges(
+        &mut self,
+        id: ExecutionId,
+        outcome: Outcome,
+        from: u32,
+        descendants: bool,
+    ) -> Result<Option<u32>, Halt> {
+        let Some(draft) = self.draft(id)? else { return Ok(None) };
+        let outs = draft.member()?.outs;
+        let to = outs.min(from.saturating_add(self.left));
+        let edges = self.out_edges(id, from, to)?;
+        let ids: Vec<_> = edges.iter().map(|e| ExecutionId::new(id.partition(), e.to)).collect();
+        self.want(&ids)?;
+        self.left -= to - from;
+        for ((slot, edge), downstream) in (from..).zip(edges).zip(ids) {
+            if !edge.applied {
+                continue;
+            }
+            let state = edge.fixed.unwrap_or(edge.kind.resolved_by(outcome));
+            if !self.takes_back(downstream, state, descendants)? {
+                self.fix(id, slot, &edge, Some(state))?;
+            } else if edge.fixed.is_some() {
+                self.fix(id, slot, &edge, None)?;
+            }
+        }
+        Ok((to < outs).then_some(to))
+    }
+
+    /// As above, and leaves what is too much.
+    fn take_back_edges(
+        &mut self,
+        id: ExecutionId,
+        outcome: Outcome,
+        descendants: bool,
+    ) -> Result<(), Halt> {
+        self.member(id)?.member_mut()?.resolved = 0;
+        if let Some(from) = self.reset_edges(id, outcome, 0, descendants)? {
+            let member = id.uuid();
+            self.leave_work(id, WorkItem::Reset { member, outcome, from, descendants })?;
+        }
+        Ok(())
+    }
+
+    /// Whether a downstream lets go of an edge that is pending again.
+    fn takes_back(
+        &mut self,
+        id: ExecutionId,
+        state: EdgeState,
+        descendants: bool,
+    ) -> Result<bool, Halt> {
+        let Some(draft) = self.draft(id)? else { return Ok(true) };
+        let skipped =
+            draft.execution.phase.terminal().is_some_and(|t| t.outcome == Outcome::Skipped);
+        let waits = !draft.execution.is_terminal() && draft.execution.started_at.is_none();
+        let replays = descendants && draft.execution.is_terminal() && !skipped;
+        if !skipped && !waits && !replays {
+            return Ok(false);
+        }
+        let group = &mut draft.member_mut()?.group;
+        group.unresolve(state);
+        group.reopen();
+        let blocks = group.blocks();
+        if replays {
+            if check(&draft.execution).is_ok() {
+                self.replay(id, true)?;
+                self.member(id)?.block_again(blocks);
+            }
+        } else if skipped {
+            draft.unskip();
+            self.reopen(id)?;
+            self.take_back_edges(id, Outcome::Skipped, false)?;
+        } else if blocks && draft.block_edges() {
+            let data = EventData::from([("reason".to_owned(), "waiting_for_children".into())]);
+            draft.event_with(EventKind::Blocked, data);
+        }
+        Ok(true)
+    }
+
+    /// Makes the state of an edge lasting, or no longer so.
+    fn fix(
+        &mut self,
+        id: ExecutionId,
+        slot: u32,
+        edge: &OutEdge,
+        fixed: Option<EdgeState>,
+    ) -> Result<(), Halt> {
+        let facts = self.facts;
+        self.member(id)?.change_item(facts, &OUT, slot, |edge: &mut OutEdge| edge.fixed = fixed)?;
+        let to = ExecutionId::new(id.partition(), edge.to);
+        if let Some(draft) = self.draft(to)? {
+            draft.change_item(facts, &IN, edge.slot, |edge: &mut InEdge| edge.fixed = fixed)?;
+        }
+        Ok(())
+    }
+}
+
+impl InEdge {
+    /// Its state, which follows from its upstream.
+    pub(super) fn state(&self, upstream: &Execution) -> EdgeState {
+        edge_state(upstream, self.slot, (self.kind, self.applied, self.fixed))
+    }
+}
+
+impl Draft {
+    /// It was skipped because of a member that is replayed.
+    fn unskip(&mut self) {
+        let causes = Causes { edges: true, ..Causes::default() };
+        self.execution.phase = Phase::Runnable(Runnable::new(causes, Next::First, self.now));
+        let data = EventData::from([("reason".to_owned(), "upstream_replayed".into())]);
+        self.event_with(EventKind::Replayed, data);
+    }
+
+    fn block_again(&mut self, blocks: bool) {
+        if let Phase::Runnable(runnable) = &mut self.execution.phase {
+            runnable.causes.edges = blocks;
+        }
+    }
+}

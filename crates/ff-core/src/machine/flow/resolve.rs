@@ -1,0 +1,343 @@
+//! What follows from the end of a member: edges resolve, groups decide, downstreams are released or
+//! skipped, and in the end the flow ends.
+
+use super::super::Facts;
+use super::super::draft::{Draft, Halt};
+use super::pages::{Beside, FAILURES, OUT, OutEdge};
+use super::scene::{Scene, beside};
+use super::work::WorkItem;
+use crate::event::{EventData, EventKind};
+use crate::id::{DocumentId, ExecutionId};
+use crate::limits;
+use crate::state::{EdgeKind, EdgeState, Execution, FlowEnd, GroupState, Outcome, Phase, Terminal};
+
+pub(super) const SIBLING_SATISFIED: &str = "sibling_quorum_satisfied";
+pub(super) const SIBLING_IMPOSSIBLE: &str = "sibling_quorum_impossible";
+
+impl<F: Facts> Scene<'_, F> {
+    /// Carries on until nothing more follows, or this step has done its share.
+    pub(super) fn follow_up(&mut self) -> Result<(), Halt> {
+        while let Some(id) = self.ended.pop_front() {
+            self.end_member(id)?;
+        }
+        for id in self.flow_ids() {
+            self.check_end(&id)?;
+        }
+        Ok(())
+    }
+
+    fn end_member(&mut self, id: ExecutionId) -> Result<(), Halt> {
+        let draft = self.member(id)?;
+        let failed = draft.execution.phase.terminal().is_some_and(is_failure);
+        let member = draft.member_mut()?;
+        if member.group.edges > 0 && member.group.state == GroupState::Pending {
+            member.group.state = GroupState::Cancelled;
+        }
+        let (outs, parents) = (member.outs, std::mem::take(&mut member.parents));
+        let facts = self.facts;
+        let draft = self.flow_of(id)?;
+        let flow = draft.flow_mut();
+        flow.live = flow.live.saturating_sub(1);
+        let (behind, stopped) = (flow.is_behind(), flow.stops_claims());
+        if failed {
+            let noted = flow.failures;
+            flow.failures += 1;
+            draft.append(facts, &FAILURES, noted, id.uuid())?;
+        }
+        for parent in parents {
+            self.tell_parent(ExecutionId::new(id.partition(), parent.uuid), parent.wait)?;
+        }
+        if outs == 0 || stopped {
+            // Nobody is released any more: the edges are what the outcome says.
+            self.member(id)?.member_mut()?.resolved = outs;
+            return Ok(());
+        }
+        if behind || self.left == 0 {
+            return self.leave_work(id, WorkItem::Resolve { member: id.uuid(), from: 0 });
+        }
+        self.resolve(id, 0)
+    }
+
+    /// Resolves the edges of an ended member from a place on; leaves what is too much.
+    pub(super) fn resolve(&mut self, id: ExecutionId, from: u32) -> Result<(), Halt> {
+        let facts = self.facts;
+        let draft = self.member(id)?;
+        let Some(terminal) = draft.execution.phase.terminal() else { return Ok(()) };
+        let (outcome, outs) = (terminal.outcome, draft.member()?.outs);
+        let to = outs.min(from.saturating_add(self.left));
+        let edges = self.out_edges(id, from, to)?;
+        let ids: Vec<_> = edges.iter().map(|e| ExecutionId::new(id.partition(), e.to)).collect();
+        let mut needs = super::super::Needs::default();
+        needs.note(self.want(&ids).map(Some));
+        let passes =
+            |edge: &OutEdge| edge.data_passing_ref.is_some() && outcome == Outcome::Success;
+        let known = self.member(id)?.result.is_some();
+        if !known && edges.iter().any(passes) {
+            needs.note(facts.result(id));
+        }
+        needs.into_result()?;
+        self.member(id)?.member_mut()?.resolved = to;
+        self.left -= to - from;
+        for edge in &edges {
+            self.resolve_edge(id, outcome, edge)?;
+        }
+        if to < outs {
+            self.leave_work(id, WorkItem::Resolve { member: id.uuid(), from: to })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn out_edges(
+        &mut self,
+        id: ExecutionId,
+        from: u32,
+        to: u32,
+    ) -> Result<Vec<OutEdge>, Halt> {
+        let facts = self.facts;
+        OUT.want(facts, &id.into(), (from, to))?;
+        let draft = self.member(id)?;
+        let mut edges = Vec::with_capacity((to - from) as usize);
+        let mut page = (u32::MAX, Vec::new());
+        for slot in from..to {
+            let (number, at) = OUT.place(slot);
+            if page.0 != number {
+                page = (number, draft.page::<OutEdge>(facts, &OUT, number)?);
+            }
+            edges.extend(page.1.get(at).cloned());
+        }
+        Ok(edges)
+    }
+
+    /// One edge of a member that has ended.
+    pub(super) fn resolve_edge(
+        &mut self,
+        id: ExecutionId,
+        outcome: Outcome,
+        edge: &OutEdge,
+    ) -> Result<(), Halt> {
+        if !edge.applied || edge.fixed.is_some() {
+            return Ok(());
+        }
+        let state = edge.kind.resolved_by(outcome);
+        let downstream = ExecutionId::new(id.partition(), edge.to);
+        let flow = self.flow_of(id)?;
+        flow.event(EventKind::EdgeResolved, resolved_data(edge, state, id, downstream));
+        let payload = if edge.data_passing_ref.is_some() && outcome == Outcome::Success {
+            match self.member(id)?.result.clone() {
+                Some(result) => Some(result),
+                None => self.facts.result(id)?,
+            }
+        } else {
+            None
+        };
+        let Some(draft) = self.draft(downstream)? else { return Ok(()) };
+        let waits = !draft.execution.is_terminal() && draft.execution.started_at.is_none();
+        let member = draft.member_mut()?;
+        let decided = member.group.resolve(state);
+        let group = member.group;
+        if let (true, Some(payload)) = (waits, payload) {
+            draft.replace_payload(payload);
+        }
+        if !decided {
+            return Ok(());
+        }
+        match group.state {
+            GroupState::Satisfied => draft.release_edges(),
+            GroupState::Impossible if waits => self.skip(downstream)?,
+            _ => {}
+        }
+        if group.join.cancels_remaining() && group.unresolved() > 0 {
+            let satisfied = group.state == GroupState::Satisfied;
+            let item = WorkItem::CancelSiblings { downstream: edge.to, from: 0, satisfied };
+            self.leave_work(id, item)?;
+        }
+        Ok(())
+    }
+
+    /// The member can never run.
+    pub(super) fn skip(&mut self, id: ExecutionId) -> Result<(), Halt> {
+        let settings = self.facts.settings();
+        self.member(id)?.skip(settings);
+        self.ended.push_back(id);
+        Ok(())
+    }
+
+    /// A child of a waiting member has ended.
+    pub(super) fn tell_parent(&mut self, parent: ExecutionId, wait: u32) -> Result<(), Halt> {
+        let now = self.now;
+        let Some(draft) = self.draft(parent)? else { return Ok(()) };
+        let Phase::Runnable(runnable) = &mut draft.execution.phase else { return Ok(()) };
+        let Some(children) = &mut runnable.causes.children else { return Ok(()) };
+        if children.wait != wait {
+            return Ok(());
+        }
+        children.ended += 1;
+        if children.is_over() {
+            runnable.causes.children = None;
+            runnable.since = now;
+            draft.event(EventKind::Unblocked);
+        }
+        Ok(())
+    }
+
+    /// A flow with members ends when all of them have.
+    fn check_end(&mut self, id: &DocumentId) -> Result<(), Halt> {
+        let flow = self.flow(id)?.flow();
+        if flow.live > 0 || flow.members == 0 || flow.end.is_some() || flow.removing {
+            return Ok(());
+        }
+        if flow.is_cancelled() {
+            self.end_flow(id, false)
+        } else if flow.judging {
+            Ok(())
+        } else if !flow.work.is_empty() {
+            self.flow(id)?.flow_mut().judging = true;
+            self.leave_flow_work(id, WorkItem::Judge { from: 0 })
+        } else {
+            self.judge(id, 0)
+        }
+    }
+
+    /// Looks for a failure that nothing handled.
+    pub(super) fn judge(&mut self, id: &DocumentId, from: u32) -> Result<(), Halt> {
+        let facts = self.facts;
+        let noted = self.flow(id)?.flow().failures;
+        let to = noted.min(from.saturating_add(limits::FLOW_STEP));
+        FAILURES.want(facts, &id.into(), (from, to))?;
+        let draft = self.flow(id)?;
+        let failures: Vec<ExecutionId> = (from..to)
+            .map(|n| Ok::<_, Halt>(beside(id, draft.item(facts, &FAILURES, n)?)))
+            .collect::<Result<_, _>>()?;
+        self.want(&failures)?;
+        for failure in failures {
+            if self.is_unhandled(failure)? {
+                return self.end_flow(id, true);
+            }
+        }
+        if to < noted {
+            self.flow(id)?.flow_mut().judging = true;
+            return self.leave_flow_work(id, WorkItem::Judge { from: to });
+        }
+        self.end_flow(id, false)
+    }
+
+    /// Whether a member has failed, no edge was satisfied by that, and not all of them led to groups
+    /// that were satisfied anyway.
+    pub(super) fn is_unhandled(&mut self, id: ExecutionId) -> Result<bool, Halt> {
+        let Some(found) = self.view(id)? else { return Ok(false) };
+        let (Some(terminal), Some(member)) = (found.phase.terminal(), &found.member) else {
+            return Ok(false);
+        };
+        if !is_failure(terminal) {
+            return Ok(false);
+        }
+        let edges = self.out_edges(id, 0, member.outs)?;
+        let edges: Vec<_> = edges.into_iter().filter(|edge| edge.applied).collect();
+        if edges.iter().any(|edge| edge.kind.is_satisfied_by(terminal.outcome)) {
+            return Ok(false);
+        }
+        let downstreams: Vec<_> =
+            edges.iter().map(|edge| ExecutionId::new(id.partition(), edge.to)).collect();
+        self.want(&downstreams)?;
+        for downstream in &downstreams {
+            let found = self.view(*downstream)?;
+            let group = found.and_then(|found| found.member.as_ref().map(|m| m.group.state));
+            if group != Some(GroupState::Satisfied) {
+                return Ok(true);
+            }
+        }
+        Ok(downstreams.is_empty())
+    }
+
+    fn end_flow(&mut self, id: &DocumentId, failed: bool) -> Result<(), Halt> {
+        let now = self.now;
+        let draft = self.flow(id)?;
+        let flow = draft.flow_mut();
+        flow.judging = false;
+        flow.end = Some(FlowEnd { failed, at: now, kept_until: now.after(flow.retention_ms) });
+        if flow.is_cancelled() {
+            return Ok(());
+        }
+        let kind = if failed { EventKind::FlowFailed } else { EventKind::FlowCompleted };
+        draft.event(kind, EventData::new());
+        Ok(())
+    }
+}
+
+fn resolved_data(
+    edge: &OutEdge,
+    state: EdgeState,
+    upstream: ExecutionId,
+    downstream: ExecutionId,
+) -> EventData {
+    EventData::from([
+        ("edge_id".to_owned(), edge.id.to_string().as_str().into()),
+        ("state".to_owned(), state.as_str().into()),
+        ("upstream".to_owned(), upstream.to_string().as_str().into()),
+        ("downstream".to_owned(), downstream.to_string().as_str().into()),
+    ])
+}
+
+/// Whether an end counts as a failure of the flow unless something handles it.
+fn is_failure(terminal: &Terminal) -> bool {
+    match terminal.outcome {
+        Outcome::Failed | Outcome::Expired => true,
+        Outcome::Cancelled => !terminal.cancellation.as_ref().is_some_and(|cancellation| {
+            [SIBLING_SATISFIED, SIBLING_IMPOSSIBLE].contains(&cancellation.reason.as_str())
+        }),
+        Outcome::Success | Outcome::Skipped => false,
+    }
+}
+
+/// The state of an edge, which follows from its upstream.
+pub(super) fn edge_state(
+    upstream: &Execution,
+    slot: u32,
+    (kind, applied, fixed): (EdgeKind, bool, Option<EdgeState>),
+) -> EdgeState {
+    if let Some(fixed) = fixed {
+        return fixed;
+    }
+    let looked_at = upstream.member.as_ref().is_some_and(|member| slot < member.resolved);
+    match upstream.phase.terminal() {
+        Some(terminal) if applied && looked_at => kind.resolved_by(terminal.outcome),
+        _ => EdgeState::Pending,
+    }
+}
+
+impl Draft {
+    /// Its group lets it go.
+    pub(super) fn release_edges(&mut self) {
+        let now = self.now;
+        let Phase::Runnable(runnable) = &mut self.execution.phase else { return };
+        if !runnable.causes.edges {
+            return;
+        }
+        runnable.causes.edges = false;
+        // The delay went on underneath: what is over by now is gone.
+        runnable.causes.delay = runnable.causes.delay.filter(|delay| delay.until > now);
+        runnable.since = now;
+        self.event(EventKind::Unblocked);
+    }
+
+    /// Its group does not let it go; a member that has started goes on.
+    pub(super) fn block_edges(&mut self) -> bool {
+        let now = self.now;
+        let started = self.execution.started_at.is_some();
+        let Phase::Runnable(runnable) = &mut self.execution.phase else { return false };
+        if runnable.causes.edges || started {
+            return false;
+        }
+        runnable.causes.edges = true;
+        runnable.since = now;
+        runnable.grant = None;
+        true
+    }
+}
+
+impl OutEdge {
+    /// Its state, which follows from its upstream.
+    pub(super) fn state(&self, upstream: &Execution, slot: u32) -> EdgeState {
+        edge_state(upstream, slot, (self.kind, self.applied, self.fixed))
+    }
+}

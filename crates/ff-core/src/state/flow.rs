@@ -1,0 +1,264 @@
+//! A flow: a DAG of executions.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{Due, DueKind, List, Listing, PublicState};
+use crate::id::{FlowId, Kind, Namespace};
+use crate::tags::Tags;
+use crate::time::TimestampMs;
+
+/// The record of a flow. Members and edges stand in rows beside it; what a member is to its flow
+/// stands in the member ([`super::Member`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    pub id: FlowId,
+    pub namespace: Namespace,
+    pub kind: Kind,
+    pub tags: Tags,
+    pub created_at: TimestampMs,
+    /// How long it is kept once it has ended.
+    pub retention_ms: u64,
+    /// What a submit with the same idempotency key is compared with.
+    pub fingerprint: Option<[u8; 32]>,
+    /// Counts changes of members, edges and groups.
+    pub graph_revision: u64,
+    pub members: u32,
+    pub edges: u32,
+    /// Members that have not ended.
+    pub live: u32,
+    /// Failures noted since it was made; some may have been handled or replayed meanwhile.
+    pub failures: u32,
+    /// Its failures are being looked at one after another.
+    pub judging: bool,
+    /// It is on its way out with all its members.
+    pub removing: bool,
+    /// Members of the submitted graph.
+    pub folded: u32,
+    /// Edges of the submitted graph have ids that count up from here.
+    pub edge_seed: Option<(Uuid, u32)>,
+    pub end: Option<FlowEnd>,
+    pub cancel: Option<FlowCancel>,
+    pub work: Work,
+}
+
+/// All members have ended, or it was cancelled and they have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowEnd {
+    /// At least one failure was not handled.
+    pub failed: bool,
+    pub at: TimestampMs,
+    /// When the flow is removed with all its members.
+    pub kept_until: TimestampMs,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowCancel {
+    pub policy: CancelPolicy,
+    pub reason: String,
+    pub at: TimestampMs,
+}
+
+/// What a cancelled flow means for its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelPolicy {
+    /// Every member that has not ended is cancelled.
+    CancelAll,
+    /// Running members go on; all others are cancelled.
+    CancelPending,
+    /// Members go on; nothing can be added.
+    FlowOnly,
+}
+
+/// What is left to be done, in rows numbered `first..next` beside the flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Work {
+    pub first: u32,
+    pub next: u32,
+    /// When the oldest was left, and whose work it is.
+    pub since: TimestampMs,
+    pub kind: WorkKind,
+    /// Items that edges must wait for.
+    pub barriers: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum WorkKind {
+    /// Edges of members that have ended.
+    #[default]
+    Resolve,
+    /// Failures that may have been handled.
+    Judge,
+    /// Upstreams of a group that has decided.
+    CancelSiblings,
+    /// Members of a cancelled flow.
+    CancelMembers,
+    /// Members of a submitted graph that are not there yet.
+    Unfold,
+    /// Members of a flow that is being removed.
+    Remove,
+}
+
+/// What users see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowState {
+    Open,
+    Running,
+    Blocked,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+/// How many members of a flow are in each state, and how many have ever started. Stores count them
+/// by comparing executions before and after ([`super::Execution::tally`]).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemberCounts {
+    states: [u32; PublicState::ALL.len()],
+    pub started: u32,
+}
+
+impl CancelPolicy {
+    pub const ALL: [Self; 3] = [Self::CancelAll, Self::CancelPending, Self::FlowOnly];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CancelAll => "cancel_all",
+            Self::CancelPending => "cancel_pending",
+            Self::FlowOnly => "flow_only",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.as_str() == text)
+    }
+}
+
+impl FlowState {
+    pub const ALL: [Self; 6] =
+        [Self::Open, Self::Running, Self::Blocked, Self::Completed, Self::Failed, Self::Cancelled];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Running => "running",
+            Self::Blocked => "blocked",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+impl Work {
+    pub const fn is_empty(&self) -> bool {
+        self.first == self.next
+    }
+}
+
+impl WorkKind {
+    const fn due(self) -> DueKind {
+        match self {
+            Self::Resolve => DueKind::DependencyReconciler,
+            Self::Judge => DueKind::FlowProjector,
+            Self::CancelSiblings => DueKind::EdgeCancelDispatcher,
+            Self::CancelMembers => DueKind::CancelReconciler,
+            Self::Unfold => DueKind::FlowBuilder,
+            Self::Remove => DueKind::RetentionTrimmer,
+        }
+    }
+}
+
+impl MemberCounts {
+    /// The field that counts members that have started; all others are numbers of states.
+    pub const STARTED: u8 = 64;
+
+    pub fn of(&self, state: PublicState) -> u32 {
+        self.states[state as usize]
+    }
+
+    /// Adds to a field; one that this build does not know counts nothing.
+    pub fn add(&mut self, field: u8, delta: i64) {
+        let count = match field {
+            Self::STARTED => Some(&mut self.started),
+            state => self.states.get_mut(usize::from(state)),
+        };
+        if let Some(count) = count {
+            *count = count.saturating_add_signed(i32::try_from(delta).unwrap_or_default());
+        }
+    }
+
+    /// Every field that is not zero.
+    pub fn fields(&self) -> impl Iterator<Item = (u8, u32)> {
+        let states = (0..).zip(self.states);
+        states.chain([(Self::STARTED, self.started)]).filter(|(_, count)| *count > 0)
+    }
+
+    /// States that members are in, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (PublicState, u32)> {
+        let all = PublicState::ALL.iter().map(|state| (*state, self.of(*state)));
+        all.filter(|(_, count)| *count > 0)
+    }
+}
+
+impl Flow {
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_some()
+    }
+
+    /// Whether no member may be claimed any more.
+    pub fn stops_claims(&self) -> bool {
+        self.cancel.as_ref().is_some_and(|cancel| cancel.policy != CancelPolicy::FlowOnly)
+    }
+
+    pub fn state(&self, counts: &MemberCounts) -> FlowState {
+        let runs = |state| counts.of(state) > 0;
+        if self.is_cancelled() {
+            FlowState::Cancelled
+        } else if let Some(end) = self.end {
+            if end.failed { FlowState::Failed } else { FlowState::Completed }
+        } else if counts.started == 0 {
+            FlowState::Open
+        } else if [
+            PublicState::Active,
+            PublicState::Suspended,
+            PublicState::Waiting,
+            PublicState::Resumable,
+            PublicState::Delayed,
+        ]
+        .into_iter()
+        .any(runs)
+        {
+            FlowState::Running
+        } else {
+            FlowState::Blocked
+        }
+    }
+
+    pub(super) fn due(&self) -> Option<Due> {
+        if !self.work.is_empty() {
+            return Some(Due { at: self.work.since, kind: self.work.kind.due() });
+        }
+        self.end.map(|end| Due { at: end.kept_until, kind: DueKind::RetentionTrimmer })
+    }
+
+    /// Newest first: the order of the list is that of negated time.
+    pub(super) fn listing(&self) -> Listing<'_> {
+        Listing {
+            namespace: &self.namespace,
+            list: List::Flow,
+            at: TimestampMs(-self.created_at.0),
+            name: self.id.uuid(),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Replay inside a flow.
+
+use ff_core::backend::BackendExt;
+use ff_core::error::Code;
+use ff_core::event::EventKind;
+use ff_core::operation::{FlowReplayed, Replay, ReplayFlow};
+use ff_core::state::{FlowState, PublicState};
+
+use crate::graphs::{Drawn, any_of};
+use crate::world::{World, code};
+
+use PublicState::{Completed, Failed, Skipped, Waiting, WaitingChildren};
+
+fn replay(drawn: &Drawn, name: &str) -> Replay {
+    Replay { execution_id: drawn.id(name), descendants: false }
+}
+
+fn replay_flow(drawn: &Drawn) -> ReplayFlow {
+    ReplayFlow { flow_id: drawn.flow_id, members: None }
+}
+
+pub async fn what_was_skipped_waits_again(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b", "c"], &["a>b", "b>c"])).await;
+    world.break_down(&drawn, "a").await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Failed);
+    let reply = world.act(replay(&drawn, "a")).await;
+    assert_eq!((reply.replay_count, reply.unresolved), (1, 0));
+    let states = world.states(&drawn, &["a", "b", "c"]).await;
+    assert_eq!(states, [Waiting, WaitingChildren, WaitingChildren]);
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Running);
+    assert_eq!(world.flow_history(drawn.flow_id).await.last(), Some(&EventKind::FlowReopened));
+    for name in ["a", "b", "c"] {
+        world.run(&drawn, name).await;
+    }
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn downstreams_that_ran_keep_their_outcome(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b"], &["a>b"])).await;
+    world.run(&drawn, "a").await;
+    world.run(&drawn, "b").await;
+    world.act(replay(&drawn, "a")).await;
+    assert_eq!(world.states(&drawn, &["a", "b"]).await, [Waiting, Completed]);
+    world.break_down(&drawn, "a").await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [Completed]);
+}
+
+pub async fn descendants_are_replayed_if_asked_for(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b", "c"], &["a>b", "b>c"])).await;
+    for name in ["a", "b", "c"] {
+        world.run(&drawn, name).await;
+    }
+    world.act(Replay { descendants: true, ..replay(&drawn, "a") }).await;
+    let states = world.states(&drawn, &["a", "b", "c"]).await;
+    assert_eq!(states, [Waiting, WaitingChildren, WaitingChildren]);
+    for name in ["a", "b", "c"] {
+        assert_eq!(world.claimable(&drawn).await, [name]);
+        world.run(&drawn, name).await;
+    }
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn a_released_downstream_that_has_not_started_waits_again(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b"], &["a>b"])).await;
+    world.run(&drawn, "a").await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [Waiting]);
+    world.act(replay(&drawn, "a")).await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [WaitingChildren]);
+    world.run(&drawn, "a").await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [Waiting]);
+}
+
+pub async fn a_replayed_skipped_member_looks_at_its_upstreams_again(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b"], &["a>b"])).await;
+    world.break_down(&drawn, "a").await;
+    // Its upstream is as it was: it can still not run.
+    world.act(replay(&drawn, "b")).await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [Skipped]);
+    world.act(replay(&drawn, "a")).await;
+    world.run(&drawn, "a").await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [Waiting]);
+}
+
+pub async fn a_flow_replays_its_failed_part(world: &World) {
+    let edges = ["a>b", "b>c", "x>y"];
+    let drawn = world.submit_flow(world.draw(&["a", "b", "c", "x", "y"], &edges)).await;
+    world.run(&drawn, "a").await;
+    world.break_down(&drawn, "b").await;
+    world.run(&drawn, "x").await;
+    let early = world.backend.call(replay_flow(&drawn)).await;
+    assert_eq!(code(early), Code::FlowNotTerminal);
+    world.run(&drawn, "y").await;
+    let reply = world.act(replay_flow(&drawn)).await;
+    assert_eq!(reply, FlowReplayed::Replayed { members: vec![drawn.id("b")] });
+    let states = world.states(&drawn, &["a", "b", "c", "x", "y"]).await;
+    assert_eq!(states, [Completed, Waiting, WaitingChildren, Completed, Completed]);
+    world.run(&drawn, "b").await;
+    world.run(&drawn, "c").await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+    assert_eq!(world.act(replay_flow(&drawn)).await, FlowReplayed::AlreadySatisfied);
+}
+
+pub async fn handled_failures_are_left_alone(world: &World) {
+    let drawing = world.draw(&["a", "b", "d"], &["a>d", "b>d"]).join("d", any_of());
+    let drawn = world.submit_flow(drawing).await;
+    world.break_down(&drawn, "a").await;
+    world.run(&drawn, "b").await;
+    world.run(&drawn, "d").await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+    assert_eq!(world.act(replay_flow(&drawn)).await, FlowReplayed::AlreadySatisfied);
+    assert_eq!(world.states(&drawn, &["a"]).await, [Failed]);
+}
+
+pub async fn listed_members_are_replayed(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b"], &[])).await;
+    world.run(&drawn, "a").await;
+    world.break_down(&drawn, "b").await;
+    let members = Some(vec![drawn.id("a")]);
+    world.act(ReplayFlow { members, ..replay_flow(&drawn) }).await;
+    assert_eq!(world.states(&drawn, &["a", "b"]).await, [Waiting, Failed]);
+    let stranger = world.submit(world.work()).await;
+    world.run(&drawn, "a").await;
+    let members = Some(vec![stranger]);
+    let refused = world.backend.call(ReplayFlow { members, ..replay_flow(&drawn) }).await;
+    assert_eq!(code(refused), Code::ExecutionNotInFlow);
+}
+
+pub async fn a_wide_replay_is_carried_on(world: &World) {
+    let names: Vec<String> = (0..150).map(|n| format!("m{n}")).collect();
+    let edges: Vec<String> = names.iter().map(|n| format!("first>{n}")).collect();
+    let mut members: Vec<&str> = names.iter().map(String::as_str).collect();
+    members.push("first");
+    let edges: Vec<&str> = edges.iter().map(String::as_str).collect();
+    let drawn = world.submit_flow(world.draw(&members, &edges)).await;
+    world.break_down(&drawn, "first").await;
+    assert_eq!(world.flow(drawn.flow_id).await.counts.of(Skipped), 150);
+    world.act(replay(&drawn, "first")).await;
+    // It may end before all edges have been taken back.
+    let task = world.take(&drawn, "first").await;
+    world.complete(&task).await.unwrap();
+    world.settle().await;
+    assert_eq!(world.flow(drawn.flow_id).await.counts.of(Waiting), 150);
+}

@@ -1,0 +1,185 @@
+//! Flows on Valkey as a deployment has them: callers at once, other processes beside them, callers
+//! that go away.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_backend_valkey::ValkeyStore;
+use ff_core::backend::{Backend, BackendExt, Upkeep};
+use ff_core::error::EngineError;
+use ff_core::id::{ExecutionId, FlowId, Kind};
+use ff_core::operation::{Claim, GraphMember, Submit, SubmitFlow, Task, Tick};
+use ff_core::read::{Audit, DescribeFlow, FlowSnapshot};
+use ff_core::state::{FlowState, PublicState};
+use ff_test::graphs::{create_flow, edge_of, name};
+use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
+use ff_test::workload;
+use ff_test::world::complete;
+use tokio::task::{JoinHandle, JoinSet};
+use uuid::Uuid;
+
+async fn open(url: &str) -> Arc<ValkeyStore> {
+    Arc::new(ValkeyStore::open(url.parse().unwrap()).await.unwrap())
+}
+
+fn claim(max: u32) -> Claim {
+    Claim { max, ..workload::claim(0) }
+}
+
+/// So many members, and one that waits for all of them.
+fn fan_in(store: &ValkeyStore, members: usize) -> SubmitFlow {
+    let flow = create_flow();
+    let lane = claim(1).lanes[0].lane.clone();
+    let submit = || {
+        let partitions = &store.settings().partitions;
+        let id = ExecutionId::for_flow(Uuid::now_v7(), flow.flow_id, partitions);
+        Submit::new(id, lane.clone(), Kind::new("member").unwrap())
+    };
+    let names: Vec<String> = (0..members).map(|n| format!("m{n}")).collect();
+    let all = names.iter().map(String::as_str).chain(["last"]);
+    SubmitFlow {
+        members: all.map(|n| GraphMember { name: name(n), submit: submit() }).collect(),
+        edges: names.iter().map(|name| edge_of(&format!("{name}>last"))).collect(),
+        groups: Vec::new(),
+        edge_seed: Uuid::now_v7(),
+        flow,
+    }
+}
+
+async fn submit(store: &ValkeyStore, members: usize) -> FlowId {
+    let flow = fan_in(store, members);
+    let id = flow.flow.flow_id;
+    store.call(flow).await.unwrap();
+    settle(store).await;
+    id
+}
+
+/// Carries out all that is due.
+async fn settle(store: &ValkeyStore) {
+    while store.call(Tick { partition: None, most: 64 }).await.unwrap().more {}
+}
+
+async fn describe(store: &ValkeyStore, id: FlowId) -> FlowSnapshot {
+    *store.ask(DescribeFlow { flow_id: id }).await.unwrap().unwrap()
+}
+
+async fn assert_sound(store: &ValkeyStore) {
+    let audited = store.ask(Audit).await.unwrap();
+    assert_eq!(audited.violations, []);
+}
+
+/// Completes tasks at the same time, each on the store that comes next.
+async fn complete_all(stores: &[Arc<ValkeyStore>], tasks: Vec<Task>) {
+    let mut calls = JoinSet::new();
+    for (task, store) in tasks.into_iter().zip(stores.iter().cycle()) {
+        let store = Arc::clone(store);
+        calls.spawn(async move { store.call(complete(&task)).await });
+    }
+    for outcome in calls.join_all().await {
+        outcome.unwrap();
+    }
+}
+
+async fn take(store: &ValkeyStore, max: u32) -> Vec<Task> {
+    store.claim(claim(max), Duration::ZERO).await.unwrap()
+}
+
+async fn fan_in_ends(stores: &[Arc<ValkeyStore>]) {
+    const MEMBERS: usize = 50;
+    let first = &stores[0];
+    let id = submit(first, MEMBERS).await;
+    let tasks = take(first, 100).await;
+    assert_eq!(tasks.len(), MEMBERS);
+    complete_all(stores, tasks).await;
+    settle(first).await;
+    let last = take(first, 100).await;
+    assert_eq!(last.len(), 1);
+    assert_eq!(last[0].extras.inputs.len(), MEMBERS);
+    complete_all(stores, last).await;
+    let flow = describe(first, id).await;
+    assert_eq!(flow.state, FlowState::Completed);
+    assert_eq!(flow.counts.of(PublicState::Completed) as usize, MEMBERS + 1);
+    assert_sound(first).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_beside_each_other_share_a_flow() {
+    let server = Server::start(ServerOptions::default());
+    let stores = [open(&server.url()).await, open(&server.url()).await, open(&server.url()).await];
+    fan_in_ends(&stores).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_beside_each_other_share_a_flow_in_a_cluster() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    let stores = [open(&cluster.url()).await, open(&cluster.url()).await];
+    fan_in_ends(&stores).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_at_once_go_together() {
+    const MEMBERS: usize = 60;
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    submit(&store, MEMBERS).await;
+    let tasks = take(&store, 100).await;
+    server.command(&["CONFIG", "RESETSTAT"]).unwrap();
+    complete_all(&[Arc::clone(&store)], tasks).await;
+    let stats = server.command(&["INFO", "commandstats"]).unwrap();
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_fcall:calls="));
+    let calls: usize = line.unwrap().split(',').next().unwrap().parse().unwrap();
+    assert!(calls < MEMBERS / 2, "{calls} calls for {MEMBERS} members of one flow");
+    assert_sound(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_that_go_away_leave_nothing_behind() {
+    const MEMBERS: usize = 40;
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    let id = submit(&store, MEMBERS).await;
+    let tasks = take(&store, 100).await;
+    let calls: Vec<_> = tasks
+        .iter()
+        .map(|task| {
+            let (store, complete) = (Arc::clone(&store), complete(task));
+            tokio::spawn(async move { store.call(complete).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    calls.iter().step_by(2).for_each(JoinHandle::abort);
+    for call in calls {
+        if let Ok(outcome) = call.await {
+            outcome.unwrap();
+        }
+    }
+    // Whatever became of those that were given up: sent again, they are done.
+    complete_all(&[Arc::clone(&store)], tasks).await;
+    settle(&store).await;
+    complete_all(&[Arc::clone(&store)], take(&store, 100).await).await;
+    assert_eq!(describe(&store, id).await.state, FlowState::Completed);
+    assert_sound(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repair_lists_and_counts_flows_anew() -> Result<(), EngineError> {
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    let id = submit(&store, 3).await;
+    complete_all(&[Arc::clone(&store)], take(&store, 2).await).await;
+    let before = describe(&store, id).await;
+    let keys = server.command(&["KEYS", &format!("*:{id}:tally")]).unwrap();
+    let tally = keys.lines().next().unwrap();
+    server.command(&["HSET", tally, "0", "7", "64", "9"]).unwrap();
+    let lists = server.command(&["KEYS", "*:list:3:*"]).unwrap();
+    server.command(&["DEL", lists.lines().next().unwrap()]).unwrap();
+    assert_ne!(describe(&store, id).await.counts, before.counts);
+    let repaired = store.repair().await?;
+    assert!(repaired.found.violations.iter().any(|found| found.invariant == "I11"));
+    assert!(repaired.found.violations.iter().any(|found| found.invariant == "I9"));
+    assert_eq!(repaired.left.violations, []);
+    assert_eq!(describe(&store, id).await, before);
+    Ok(())
+}

@@ -86,6 +86,23 @@ impl World {
         Drawing { submit }
     }
 
+    /// Members `m0`, `m1` … each with an edge from `x`.
+    pub fn draw_out(&self, count: usize) -> Drawing {
+        self.draw_star(count, |name| format!("x>{name}"))
+    }
+
+    /// Members `m0`, `m1` … each with an edge to `x`.
+    pub fn draw_in(&self, count: usize) -> Drawing {
+        self.draw_star(count, |name| format!("{name}>x"))
+    }
+
+    fn draw_star(&self, count: usize, edge: impl Fn(&String) -> String) -> Drawing {
+        let mut names: Vec<String> = (0..count).map(|n| format!("m{n}")).collect();
+        let edges: Vec<String> = names.iter().map(edge).collect();
+        names.push("x".to_owned());
+        self.draw(&texts(&names), &texts(&edges))
+    }
+
     /// A submit that stands beside a flow.
     pub fn member_of(&self, flow: FlowId) -> Submit {
         let partitions = &self.backend.settings().partitions;
@@ -208,6 +225,10 @@ impl Drawn {
     pub fn cancel(&self, policy: CancelPolicy) -> CancelFlow {
         CancelFlow { flow_id: self.flow_id, policy, reason: "not wanted".to_owned() }
     }
+}
+
+fn texts(all: &[String]) -> Vec<&str> {
+    all.iter().map(String::as_str).collect()
 }
 
 /// `a>b`.

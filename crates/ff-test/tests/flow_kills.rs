@@ -74,17 +74,8 @@ impl<S: Mortal> Lives<S> {
     }
 }
 
-fn wide(world: &World, to_one: bool) -> Drawing {
-    let names: Vec<String> = (0..WIDE).map(|n| format!("m{n}")).collect();
-    let edge = |n: &String| if to_one { format!("{n}>x") } else { format!("x>{n}") };
-    let edges: Vec<String> = names.iter().map(edge).collect();
-    let mut members: Vec<&str> = names.iter().map(String::as_str).collect();
-    members.push("x");
-    world.draw(&members, &edges.iter().map(String::as_str).collect::<Vec<_>>())
-}
-
 async fn edges_resolve_and_are_taken_back(lives: &mut Lives<impl Mortal>) {
-    let drawn = lives.draw(|world| wide(world, false)).await;
+    let drawn = lives.draw(|world| world.draw_out(WIDE)).await;
     assert_eq!(lives.count(&drawn, PublicState::WaitingChildren).await, WIDE as u32);
     let task = lives.once(async |world| world.take(&drawn, "x").await).await;
     lives.once(async |world| world.act(fail(&task, "permanent")).await).await;
@@ -101,7 +92,7 @@ async fn edges_resolve_and_are_taken_back(lives: &mut Lives<impl Mortal>) {
 }
 
 async fn siblings_are_cancelled(lives: &mut Lives<impl Mortal>) {
-    let drawn = lives.draw(|world| wide(world, true).join("x", quorum(1))).await;
+    let drawn = lives.draw(|world| world.draw_in(WIDE).join("x", quorum(1))).await;
     let task = lives.once(async |world| world.take(&drawn, "m50").await).await;
     lives.once(async |world| world.act(complete(&task)).await).await;
     assert!(lives.carry_on().await >= 3);
@@ -110,7 +101,7 @@ async fn siblings_are_cancelled(lives: &mut Lives<impl Mortal>) {
 }
 
 async fn a_flow_is_cancelled_and_removed(lives: &mut Lives<impl Mortal>) {
-    let drawn = lives.draw(|world| wide(world, false)).await;
+    let drawn = lives.draw(|world| world.draw_out(WIDE)).await;
     lives.once(async |world| world.act(drawn.cancel(CancelPolicy::CancelAll)).await).await;
     assert!(lives.carry_on().await >= 3);
     assert_eq!(lives.count(&drawn, PublicState::Cancelled).await, WIDE as u32 + 1);

@@ -159,12 +159,7 @@ pub async fn a_group_decides_once(world: &World) {
 }
 
 pub async fn more_siblings_than_one_step_takes_are_all_cancelled(world: &World) {
-    let names: Vec<String> = (0..150).map(|n| format!("m{n}")).collect();
-    let edges: Vec<String> = names.iter().map(|n| format!("{n}>last")).collect();
-    let mut members: Vec<&str> = names.iter().map(String::as_str).collect();
-    members.push("last");
-    let edges: Vec<&str> = edges.iter().map(String::as_str).collect();
-    let drawn = world.submit_flow(world.draw(&members, &edges).join("last", quorum(1))).await;
+    let drawn = world.submit_flow(world.draw_in(150).join("x", quorum(1))).await;
     world.run(&drawn, "m77").await;
     let counts = world.flow(drawn.flow_id).await.counts;
     let counted = [Cancelled, Completed, Waiting].map(|state| counts.of(state));
@@ -172,13 +167,8 @@ pub async fn more_siblings_than_one_step_takes_are_all_cancelled(world: &World) 
 }
 
 pub async fn more_edges_than_one_step_takes_are_all_resolved(world: &World) {
-    let names: Vec<String> = (0..150).map(|n| format!("m{n}")).collect();
-    let edges: Vec<String> = names.iter().map(|n| format!("first>{n}")).collect();
-    let mut members: Vec<&str> = names.iter().map(String::as_str).collect();
-    members.push("first");
-    let edges: Vec<&str> = edges.iter().map(String::as_str).collect();
-    let drawn = world.submit_flow(world.draw(&members, &edges)).await;
-    let task = world.take(&drawn, "first").await;
+    let drawn = world.submit_flow(world.draw_out(150)).await;
+    let task = world.take(&drawn, "x").await;
     world.act(complete(&task)).await;
     let counts = world.flow(drawn.flow_id).await.counts;
     assert_eq!((counts.of(Waiting), counts.of(WaitingChildren)), (64, 86), "in the same step");

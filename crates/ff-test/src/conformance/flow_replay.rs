@@ -126,17 +126,12 @@ pub async fn listed_members_are_replayed(world: &World) {
 }
 
 pub async fn a_wide_replay_is_carried_on(world: &World) {
-    let names: Vec<String> = (0..150).map(|n| format!("m{n}")).collect();
-    let edges: Vec<String> = names.iter().map(|n| format!("first>{n}")).collect();
-    let mut members: Vec<&str> = names.iter().map(String::as_str).collect();
-    members.push("first");
-    let edges: Vec<&str> = edges.iter().map(String::as_str).collect();
-    let drawn = world.submit_flow(world.draw(&members, &edges)).await;
-    world.break_down(&drawn, "first").await;
+    let drawn = world.submit_flow(world.draw_out(150)).await;
+    world.break_down(&drawn, "x").await;
     assert_eq!(world.flow(drawn.flow_id).await.counts.of(Skipped), 150);
-    world.act(replay(&drawn, "first")).await;
+    world.act(replay(&drawn, "x")).await;
     // It may end before all edges have been taken back.
-    let task = world.take(&drawn, "first").await;
+    let task = world.take(&drawn, "x").await;
     world.complete(&task).await.unwrap();
     world.settle().await;
     assert_eq!(world.flow(drawn.flow_id).await.counts.of(Waiting), 150);

@@ -170,13 +170,8 @@ pub async fn an_edge_is_resolved_once(world: &World) {
 }
 
 pub async fn an_edge_that_is_still_to_be_resolved_can_be(world: &World) {
-    let names: Vec<String> = (0..100).map(|n| format!("m{n}")).collect();
-    let edges: Vec<String> = names.iter().map(|n| format!("first>{n}")).collect();
-    let mut members: Vec<&str> = names.iter().map(String::as_str).collect();
-    members.push("first");
-    let edges: Vec<&str> = edges.iter().map(String::as_str).collect();
-    let drawn = world.submit_flow(world.draw(&members, &edges)).await;
-    let task = world.take(&drawn, "first").await;
+    let drawn = world.submit_flow(world.draw_out(100)).await;
+    let task = world.take(&drawn, "x").await;
     world.act(complete(&task)).await;
     let edge_id = drawn.reply.edges[90];
     assert_eq!(world.states(&drawn, &["m90"]).await, [WaitingChildren]);
@@ -308,17 +303,12 @@ pub async fn there_is_no_such_flow(world: &World) {
 
 /// Every kind of work that a flow leaves is done under its own name.
 pub async fn a_tick_counts_the_work_of_flows_by_kind(world: &World) {
-    let names: Vec<String> = (0..70).map(|n| format!("m{n}")).collect();
-    let mut members: Vec<&str> = names.iter().map(String::as_str).collect();
-    members.push("x");
     let mut kinds = Vec::new();
     let mut count = async || {
         let ticked = world.act(Tick { partition: None, most: 10 }).await;
         kinds.extend(ticked.fired.into_iter().map(|(kind, _)| kind));
     };
-    let edges: Vec<String> = names.iter().map(|n| format!("x>{n}")).collect();
-    let edges: Vec<&str> = edges.iter().map(String::as_str).collect();
-    let drawing = world.draw(&members, &edges);
+    let drawing = world.draw_out(70);
     let flow_id = drawing.submit.flow.flow_id;
     let x = drawing.submit.members[70].submit.execution_id;
     world.act(drawing.submit).await;
@@ -329,10 +319,8 @@ pub async fn a_tick_counts_the_work_of_flows_by_kind(world: &World) {
     let (policy, reason) = (CancelPolicy::CancelAll, String::new());
     world.act(CancelFlow { flow_id, policy, reason }).await;
     count().await;
-    let edges: Vec<String> = names.iter().map(|n| format!("{n}>x")).collect();
-    let edges: Vec<&str> = edges.iter().map(String::as_str).collect();
     let handled = |join| {
-        let mut drawing = world.draw(&members, &edges).join("x", join);
+        let mut drawing = world.draw_in(70).join("x", join);
         drawing.submit.edges.iter_mut().for_each(|edge| edge.kind = EdgeKind::FailureOnly);
         drawing
     };
@@ -342,8 +330,8 @@ pub async fn a_tick_counts_the_work_of_flows_by_kind(world: &World) {
     world.settle().await;
     world.run(&drawn, "x").await;
     let drawn = world.submit_flow(handled(let_run(70))).await;
-    for name in &names {
-        world.act(fail(&world.take(&drawn, name).await, "permanent")).await;
+    for n in 0..70 {
+        world.act(fail(&world.take(&drawn, &format!("m{n}")).await, "permanent")).await;
     }
     world.act(complete(&world.take(&drawn, "x").await)).await;
     count().await;

@@ -103,18 +103,8 @@ impl<F: Facts> Scene<'_, F> {
         to: u32,
     ) -> Result<Vec<ExecutionId>, Halt> {
         let facts = self.facts;
-        MEMBERS.want(facts, &id.into(), (from, to))?;
-        let draft = self.flow(id)?;
-        let mut ids = Vec::with_capacity((to - from) as usize);
-        let mut page = (u32::MAX, Vec::new());
-        for number in from..to {
-            let (wanted, at) = MEMBERS.place(number);
-            if page.0 != wanted {
-                page = (wanted, draft.page::<MemberRef>(facts, &MEMBERS, wanted)?);
-            }
-            ids.extend(page.1.get(at).map(|member| beside(id, member.uuid)));
-        }
-        Ok(ids)
+        let refs: Vec<MemberRef> = self.flow(id)?.items(facts, &id.into(), &MEMBERS, (from, to))?;
+        Ok(refs.into_iter().map(|member| beside(id, member.uuid)).collect())
     }
 
     /// Cancels the upstreams of a group that has decided, from a place on; where to go on.
@@ -128,10 +118,8 @@ impl<F: Facts> Scene<'_, F> {
         let Some(draft) = self.draft(downstream)? else { return Ok(None) };
         let ins = draft.member()?.ins;
         let to = ins.min(from.saturating_add(limits::FLOW_STEP));
-        IN.want(facts, &downstream.into(), (from, to))?;
-        let draft = self.member(downstream)?;
         let edges: Vec<InEdge> =
-            (from..to).map(|slot| draft.item(facts, &IN, slot)).collect::<Result<_, Halt>>()?;
+            self.member(downstream)?.items(facts, &downstream.into(), &IN, (from, to))?;
         let edges = edges.into_iter().filter(|edge| edge.applied && edge.fixed.is_none());
         let ids: Vec<_> =
             edges.map(|edge| ExecutionId::new(downstream.partition(), edge.from)).collect();

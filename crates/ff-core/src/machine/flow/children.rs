@@ -1,5 +1,7 @@
 //! The rule of waiting for children.
 
+use uuid::Uuid;
+
 use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::fence::{Passage, pass};
@@ -73,15 +75,10 @@ impl<F: Facts> Scene<'_, F> {
         let parent = op.execution_id;
         let Some(given) = &op.children else {
             let ins = self.member(parent)?.member()?.ins;
-            IN.want(facts, &parent.into(), (0, ins))?;
-            let draft = self.member(parent)?;
-            let mut ids = Vec::new();
-            for slot in 0..ins {
-                let edge: InEdge = draft.item(facts, &IN, slot)?;
-                if edge.applied {
-                    ids.push(ExecutionId::new(parent.partition(), edge.from));
-                }
-            }
+            let edges: Vec<InEdge> =
+                self.member(parent)?.items(facts, &parent.into(), &IN, (0, ins))?;
+            let edges = edges.into_iter().filter(|edge| edge.applied);
+            let ids = edges.map(|edge| ExecutionId::new(parent.partition(), edge.from)).collect();
             return Ok(ids);
         };
         let mut ids = given.clone();
@@ -145,11 +142,10 @@ impl<F: Facts> Scene<'_, F> {
             return Ok(None);
         };
         let to = children.total.min(from.saturating_add(limits::FLOW_STEP));
-        CHILDREN.want(facts, &parent.into(), (from, to))?;
-        let draft = self.member(parent)?;
-        let ids: Vec<_> = (from..to)
-            .map(|n| Ok(ExecutionId::new(parent.partition(), draft.item(facts, &CHILDREN, n)?)))
-            .collect::<Result<_, Halt>>()?;
+        let uuids: Vec<Uuid> =
+            self.member(parent)?.items(facts, &parent.into(), &CHILDREN, (from, to))?;
+        let ids: Vec<_> =
+            uuids.into_iter().map(|uuid| ExecutionId::new(parent.partition(), uuid)).collect();
         self.want(&ids)?;
         let mut ended = 0;
         for id in ids {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::super::Facts;
 use super::super::draft::Halt;
 use super::pages::{CHILDREN, IN, InEdge};
@@ -64,11 +66,7 @@ fn satisfied(
     member: &Member,
 ) -> Result<Vec<(String, Arc<Execution>)>, Halt> {
     let id = execution.id;
-    IN.want(facts, &id.into(), (0, member.ins))?;
-    let mut edges = Vec::new();
-    for page in 0..IN.count(member.ins) {
-        edges.extend(IN.stored::<InEdge>(facts, &id.into(), page)?);
-    }
+    let edges: Vec<InEdge> = IN.stored_items(facts, &id.into(), (0, member.ins))?;
     let upstream = |edge: &InEdge| ExecutionId::new(id.partition(), edge.from);
     let ids: Vec<_> = edges.iter().map(upstream).collect();
     facts.want_executions(&ids)?;
@@ -93,13 +91,9 @@ fn children(
         return Ok(Vec::new());
     }
     let id = execution.id;
-    CHILDREN.want(facts, &id.into(), (0, member.children))?;
-    let mut ids = Vec::new();
-    for page in 0..CHILDREN.count(member.children) {
-        let uuids = CHILDREN.stored(facts, &id.into(), page)?;
-        ids.extend(uuids.into_iter().map(|uuid| ExecutionId::new(id.partition(), uuid)));
-    }
-    ids.truncate(member.children as usize);
+    let uuids: Vec<Uuid> = CHILDREN.stored_items(facts, &id.into(), (0, member.children))?;
+    let ids: Vec<_> =
+        uuids.into_iter().map(|uuid| ExecutionId::new(id.partition(), uuid)).collect();
     facts.want_executions(&ids)?;
     let mut found = Vec::new();
     for id in ids {

@@ -109,6 +109,31 @@ impl Pages {
         Ok(facts.want_rows(of, &keys)?)
     }
 
+    /// The items `from..to` as they are stored.
+    pub(super) fn stored_items<T: DeserializeOwned>(
+        &self,
+        facts: &impl Facts,
+        of: &Subject,
+        (from, to): (u32, u32),
+    ) -> Result<Vec<T>, Halt> {
+        self.want(facts, of, (from, to))?;
+        self.collect((from, to), |page| self.stored(facts, of, page))
+    }
+
+    fn collect<T>(
+        &self,
+        (from, to): (u32, u32),
+        read: impl Fn(u32) -> Result<Vec<T>, Halt>,
+    ) -> Result<Vec<T>, Halt> {
+        let mut items = Vec::with_capacity(to.saturating_sub(from) as usize);
+        for page in from / self.per_page..self.count(to) {
+            let begin = page * self.per_page;
+            let wanted = (begin..).zip(read(page)?).filter(|(n, _)| (from..to).contains(n));
+            items.extend(wanted.map(|(_, item)| item));
+        }
+        Ok(items)
+    }
+
     /// One page as it is stored.
     pub(super) fn stored<T: DeserializeOwned>(
         &self,
@@ -153,6 +178,18 @@ pub(super) trait Beside {
     ) -> Result<T, Halt> {
         let (page, at) = pages.place(index);
         self.page(facts, pages, page)?.get(at).cloned().ok_or_else(|| lost(pages.family, index))
+    }
+
+    /// The items `from..to` of a list; their pages are asked for at once.
+    fn items<T: DeserializeOwned>(
+        &self,
+        facts: &impl Facts,
+        of: &Subject,
+        pages: &Pages,
+        (from, to): (u32, u32),
+    ) -> Result<Vec<T>, Halt> {
+        pages.want(facts, of, (from, to))?;
+        pages.collect((from, to), |page| self.page(facts, pages, page))
     }
 
     /// Changes one item of a list.

@@ -65,16 +65,8 @@ fn refs(
     from: u32,
     to: u32,
 ) -> Result<Vec<(ExecutionId, MemberRef)>, Halt> {
-    MEMBERS.want(facts, &id.into(), (from, to))?;
-    let mut found = Vec::new();
-    let mut page = (u32::MAX, Vec::new());
-    for number in from..to {
-        let (wanted, at) = MEMBERS.place(number);
-        if page.0 != wanted {
-            page = (wanted, MEMBERS.stored::<MemberRef>(facts, &id.into(), wanted)?);
-        }
-        found.extend(page.1.get(at).cloned().map(|member| (beside(id, member.uuid), member)));
-    }
+    let refs: Vec<MemberRef> = MEMBERS.stored_items(facts, &id.into(), (from, to))?;
+    let found: Vec<_> = refs.into_iter().map(|member| (beside(id, member.uuid), member)).collect();
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
     facts.want_executions(&ids)?;
     Ok(found)
@@ -103,12 +95,9 @@ fn edges(facts: &impl Facts, query: &ListFlowEdges) -> Result<FlowEdges, Halt> {
         let outs = execution.member.as_ref().map_or(0, |member| member.outs);
         let most = query.limit.saturating_sub(u32::try_from(items.len()).unwrap_or(u32::MAX));
         let end = outs.min(slot.saturating_add(most));
-        OUT.want(facts, &upstream.into(), (slot, end))?;
-        for slot in slot..end {
-            let (page, at) = OUT.place(slot);
-            let edge = OUT.stored::<OutEdge>(facts, &upstream.into(), page)?.get(at).cloned();
-            items.extend(edge.map(|edge| snapshot(&execution, slot, edge)));
-        }
+        let edges: Vec<OutEdge> = OUT.stored_items(facts, &upstream.into(), (slot, end))?;
+        let numbered = (slot..).zip(edges);
+        items.extend(numbered.map(|(slot, edge)| snapshot(&execution, slot, edge)));
         if end < outs {
             return Ok(FlowEdges { items, next: Some((number, end)) });
         }

@@ -6,9 +6,9 @@ use super::super::draft::{Draft, Halt};
 use super::super::replay::{again, check};
 use super::super::step::Step;
 use super::existing;
-use super::pages::{Beside, FAILURES, IN, InEdge, OUT, OutEdge};
+use super::pages::{Beside, IN, InEdge, OUT, OutEdge};
 use super::resolve::edge_state;
-use super::scene::{Scene, beside, stands_in};
+use super::scene::{Scene, stands_in};
 use super::work::WorkItem;
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
@@ -107,14 +107,9 @@ impl<F: Facts> Scene<'_, F> {
         id: &DocumentId,
         from: u32,
     ) -> Result<(Vec<ExecutionId>, Option<u32>), Halt> {
-        let facts = self.facts;
         let noted = self.flow(id)?.flow().failures;
         let to = noted.min(from.saturating_add(limits::FLOW_STEP / 4));
-        FAILURES.want(facts, &id.into(), (from, to))?;
-        let draft = self.flow(id)?;
-        let failures: Vec<_> = (from..to)
-            .map(|n| Ok(beside(id, draft.item(facts, &FAILURES, n)?)))
-            .collect::<Result<_, Halt>>()?;
+        let failures = self.failures(id, (from, to))?;
         self.want(&failures)?;
         let mut replayed = Vec::new();
         for failure in failures {
@@ -154,12 +149,7 @@ impl<F: Facts> Scene<'_, F> {
     fn recount(&mut self, id: ExecutionId) -> Result<(), Halt> {
         let facts = self.facts;
         let ins = self.member(id)?.member()?.ins;
-        IN.want(facts, &id.into(), (0, ins))?;
-        let draft = self.member(id)?;
-        let mut edges = Vec::with_capacity(ins as usize);
-        for slot in 0..ins {
-            edges.push(draft.item::<InEdge>(facts, &IN, slot)?);
-        }
+        let mut edges: Vec<InEdge> = self.member(id)?.items(facts, &id.into(), &IN, (0, ins))?;
         edges.retain(|edge| edge.applied);
         let upstreams: Vec<_> =
             edges.iter().map(|edge| ExecutionId::new(id.partition(), edge.from)).collect();

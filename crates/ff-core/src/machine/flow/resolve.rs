@@ -1,6 +1,8 @@
 //! What follows from the end of a member: edges resolve, groups decide, downstreams are released or
 //! skipped, and in the end the flow ends.
 
+use uuid::Uuid;
+
 use super::super::Facts;
 use super::super::draft::{Draft, Halt};
 use super::pages::{Beside, FAILURES, OUT, OutEdge};
@@ -94,18 +96,7 @@ impl<F: Facts> Scene<'_, F> {
         to: u32,
     ) -> Result<Vec<OutEdge>, Halt> {
         let facts = self.facts;
-        OUT.want(facts, &id.into(), (from, to))?;
-        let draft = self.member(id)?;
-        let mut edges = Vec::with_capacity((to - from) as usize);
-        let mut page = (u32::MAX, Vec::new());
-        for slot in from..to {
-            let (number, at) = OUT.place(slot);
-            if page.0 != number {
-                page = (number, draft.page::<OutEdge>(facts, &OUT, number)?);
-            }
-            edges.extend(page.1.get(at).cloned());
-        }
-        Ok(edges)
+        self.member(id)?.items(facts, &id.into(), &OUT, (from, to))
     }
 
     /// One edge of a member that has ended.
@@ -200,14 +191,9 @@ impl<F: Facts> Scene<'_, F> {
 
     /// Looks for a failure that nothing handled.
     pub(super) fn judge(&mut self, id: &DocumentId, from: u32) -> Result<(), Halt> {
-        let facts = self.facts;
         let noted = self.flow(id)?.flow().failures;
         let to = noted.min(from.saturating_add(limits::FLOW_STEP));
-        FAILURES.want(facts, &id.into(), (from, to))?;
-        let draft = self.flow(id)?;
-        let failures: Vec<ExecutionId> = (from..to)
-            .map(|n| Ok::<_, Halt>(beside(id, draft.item(facts, &FAILURES, n)?)))
-            .collect::<Result<_, _>>()?;
+        let failures = self.failures(id, (from, to))?;
         self.want(&failures)?;
         for failure in failures {
             if self.is_unhandled(failure)? {
@@ -219,6 +205,17 @@ impl<F: Facts> Scene<'_, F> {
             return self.leave_flow_work(id, WorkItem::Judge { from: to });
         }
         self.end_flow(id, false)
+    }
+
+    /// Members that were noted as failed.
+    pub(super) fn failures(
+        &mut self,
+        id: &DocumentId,
+        range: (u32, u32),
+    ) -> Result<Vec<ExecutionId>, Halt> {
+        let facts = self.facts;
+        let uuids: Vec<Uuid> = self.flow(id)?.items(facts, &id.into(), &FAILURES, range)?;
+        Ok(uuids.into_iter().map(|uuid| beside(id, uuid)).collect())
     }
 
     /// Whether a member has failed, no edge was satisfied by that, and not all of them led to groups

@@ -236,3 +236,18 @@ impl Shape for SubmitFlow {
         Some(DocumentId::flow(self.flow.flow_id, partitions))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_names_one_flow_of_its_namespace() {
+        let key = |text| IdempotencyKey::new(text).unwrap();
+        let id = |namespace: &Namespace, text| FlowId::for_key(namespace, &key(text));
+        let (here, there) = (Namespace::default(), Namespace::new("there").unwrap());
+        assert_eq!(id(&here, "a"), id(&here, "a"));
+        assert_ne!(id(&here, "a"), id(&here, "b"));
+        assert_ne!(id(&here, "a"), id(&there, "a"));
+    }
+}

@@ -2,12 +2,12 @@
 
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
-use ff_core::id::{EdgeId, FlowId};
+use ff_core::id::{EdgeId, FlowId, IdempotencyKey};
 use ff_core::limits;
 use ff_core::operation::{
     AddToFlow, AddedToFlow, ApplyEdge, CancelFlow, CascadeCompletion, Cascaded, Command,
     CreateFlow, Delete, DeleteFlow, EdgeApplied, EdgeResolution, FlowCreated, GroupSet, InFlow,
-    ReplayFlow, ResolveEdge, SetFlowTags, SetGroupPolicy, StageEdge, Submit, Tick,
+    ReplayFlow, ResolveEdge, SetFlowTags, SetGroupPolicy, StageEdge, Submit, Submitted, Tick,
 };
 use ff_core::read::{
     DescribeEdge, Eligibility, EvaluateEligibility, ListFlowEdges, ListFlowMembers,
@@ -44,6 +44,22 @@ pub async fn executions_become_members(world: &World) {
     assert_eq!(world.flow(flow_id).await.node_count, 2);
     let nobody = world.member_of(flow_id).execution_id;
     world.refuses(add(nobody, None), Code::ExecutionNotFound).await;
+}
+
+pub async fn an_idempotency_key_of_a_member_is_one_within_its_flow(world: &World) {
+    let (first, second) = (create_flow(), create_flow());
+    let keyed = |flow_id| Submit {
+        within: Some(InFlow { flow_id, name: None }),
+        idempotency_key: IdempotencyKey::new("once").ok(),
+        ..world.member_of(flow_id)
+    };
+    world.act(first.clone()).await;
+    world.act(second.clone()).await;
+    let id = world.submit(keyed(first.flow_id)).await;
+    let again = world.act(keyed(first.flow_id)).await;
+    assert!(matches!(again, Submitted::Duplicate { execution_id, .. } if execution_id == id));
+    assert_ne!(world.submit(keyed(second.flow_id)).await, id);
+    assert_eq!(world.flow(first.flow_id).await.node_count, 1);
 }
 
 pub async fn a_member_belongs_to_one_flow(world: &World) {

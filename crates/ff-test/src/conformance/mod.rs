@@ -463,6 +463,7 @@ suite! { ($)
     flow_steps {
         a_flow_is_made_once
         executions_become_members
+        an_idempotency_key_of_a_member_is_one_within_its_flow
         a_member_belongs_to_one_flow
         an_edge_counts_once_it_is_applied
         an_edge_from_what_has_ended_resolves_when_it_is_applied

@@ -20,10 +20,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::commit::Committed;
-use crate::item::{Bundle, Times, bundle};
+use crate::item::{Bundle, Follower, Times, bundle};
 use crate::net::Net;
 use crate::read::{Known, read};
 use crate::store::Shared;
+use crate::wake::Left;
 use crate::{claim, combine, commit, crowd, due, keyring};
 
 /// How often a command is decided again because others changed what it rests on.
@@ -41,6 +42,8 @@ pub(crate) struct Job {
     due: Option<Subject>,
     /// The document that it is known to touch.
     document: Option<DocumentId>,
+    /// What its caller claims afterwards.
+    next: Option<ClaimNext>,
     reread: bool,
     /// It has read the keyring itself.
     asked_keyring: bool,
@@ -109,12 +112,12 @@ impl Wave {
         self.executions.extend(command.execution_id());
         self.dedups.extend(dedup_key(&command));
         self.of_documents = command.document_id(&shared.settings.partitions).is_some();
-        if let Command::Complete(complete) = &mut command
-            && let Some(next) = complete.next.take()
-        {
-            self.nexts.push((at, next));
-        }
-        self.jobs.push((at, Job::new(shared, command)));
+        let next = match &mut command {
+            Command::Complete(complete) => complete.next.take(),
+            _ => None,
+        };
+        self.nexts.extend(next.clone().map(|next| (at, next)));
+        self.jobs.push((at, Job { next, ..Job::new(shared, command) }));
     }
 
     async fn run(&mut self, shared: &Arc<Shared>, answers: &mut [Option<Answer>]) {
@@ -137,13 +140,16 @@ impl Wave {
 /// A completion, and the next tasks of its worker. The claim is an act of its own: should it fail,
 /// the completion stands and brings no tasks.
 async fn with_next(shared: &Arc<Shared>, done: Done, next: Option<&ClaimNext>) -> Reply {
-    let Done { mut reply, before, .. } = done;
+    let Done { mut reply, before, left } = done;
     if let (Reply::Complete(completed), Some(next), Some(before)) = (&mut reply, next, before)
         && !completed.replayed
         && let Some(claim) = next.as_claim(&before)
     {
         match claim::claim(shared, &claim).await {
-            Ok(tasks) => completed.tasks = tasks,
+            Ok(tasks) => {
+                completed.tasks = tasks;
+                left.into_iter().for_each(|left| left.claimed());
+            }
             Err(error) => tracing::warn!(%error, "a completion could not claim its next tasks"),
         }
     }
@@ -154,6 +160,8 @@ async fn with_next(shared: &Arc<Shared>, done: Done, next: Option<&ClaimNext>) -
 pub(crate) struct Done {
     pub(crate) reply: Reply,
     pub(crate) before: Option<Arc<ff_core::state::Execution>>,
+    /// What became ready and is left to its caller, should that one claim next.
+    pub(crate) left: Option<Box<Left>>,
 }
 
 /// Runs jobs that touch different things until each is answered.
@@ -164,7 +172,9 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
         let (mut reads, mut commits, mut joined) = (Vec::new(), Vec::new(), Vec::new());
         for (at, job) in open {
             match job.turn(shared) {
-                Turn::Answer(Ok(reply)) => done[at] = Some(Ok(Done { reply, before: None })),
+                Turn::Answer(Ok(reply)) => {
+                    done[at] = Some(Ok(Done { reply, before: None, left: None }));
+                }
                 Turn::Answer(Err(error)) => done[at] = Some(Err(error)),
                 Turn::Read(needs) => reads.push((at, job, needs)),
                 Turn::Join(id) => joined.push((at, combine::join(shared, id, job))),
@@ -287,8 +297,14 @@ impl Job {
                 known.entries.insert(id, Some(entry));
             }
         }
-        let (due, reread, asked_keyring) = (None, false, false);
-        Self { command, home, known, due, document, reread, asked_keyring, tries: 0 }
+        if let (Command::SubmitFlow(submit), Some(id)) = (&command, &document) {
+            known.documents.insert(id.clone(), None);
+            let ids = submit.members.iter().map(|member| member.submit.execution_id);
+            let here = ids.filter(|id| Home::partition(id.partition()) == home);
+            known.entries.extend(here.map(|id| (id, None)));
+        }
+        let (due, next, reread, asked_keyring) = (None, None, false, false);
+        Self { command, home, known, due, document, next, reread, asked_keyring, tries: 0 }
     }
 
     /// The part of a tick that carries out what is due of one execution or document, if the record
@@ -308,6 +324,7 @@ impl Job {
             known,
             due: Some(subject.clone()),
             document,
+            next: None,
             reread: true,
             asked_keyring: false,
             tries: 0,
@@ -354,7 +371,8 @@ impl Job {
             });
         }
         let times = Times { now, until: self.until(known, now) };
-        let bundle = bundle(shared, &self.home, &Net::of(&step.changes), known, times)?;
+        let net = Net::of(&step.changes);
+        let bundle = bundle(shared, &self.home, &net, known, times, Vec::new())?;
         Ok(Turn::Commit(Box::new((step, bundle))))
     }
 
@@ -374,6 +392,14 @@ impl Job {
             }
             _ => true,
         }
+    }
+
+    /// Its caller, the one with this number, if that one claims afterwards.
+    pub(crate) fn follower<'a>(&'a self, caller: usize, known: &'a Known) -> Option<Follower<'a>> {
+        let next = self.next.as_ref()?;
+        let execution = &known.entry(self.command.execution_id()?)?.execution;
+        let namespace = &execution.about.namespace;
+        Some(Follower { caller, namespace, next, wanted: next.max })
     }
 
     /// The end of the lease or grant that a command rests on: the store looks at its clock too.
@@ -453,7 +479,7 @@ impl Job {
                 let before = before.map(|entry| Arc::clone(&entry.execution));
                 shared.committed(bundle, &numbers);
                 let reply = step.reply.map_err(EngineError::from);
-                Outcome::Done(reply.map(|reply| Done { reply, before }))
+                Outcome::Done(reply.map(|reply| Done { reply, before, left: None }))
             }
             Some(Ok(Committed::Changed)) => {
                 shared.forget(&bundle);

@@ -6,13 +6,14 @@ use std::time::Instant;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Home, LeaseId};
 use ff_core::limits;
-use ff_core::machine::{Needs, extras};
+use ff_core::machine::{Needs, Overlay, extras};
 use ff_core::operation::{Claim, Extras, Task};
 use ff_core::rota::Rota;
 use redis::Value;
 use uuid::Uuid;
 
 use crate::commit::ITEMS_MOST;
+use crate::entries::Beside;
 use crate::keys::lane_name;
 use crate::record::{Entry, encode_who};
 use crate::store::{Shared, join_all};
@@ -198,15 +199,35 @@ impl Round<'_> {
             self.bytes += payload.len() + extras.bytes();
             let task = Task::of(&entry.execution, payload, extras, &self.shared.settings);
             self.tasks.extend(task.map(|task| (place, task)));
-            self.shared.entries.keep(&Arc::new(entry));
+            self.shared.entries.keep_claimed(&Arc::new(entry));
         }
         self.passed |= taken.passed;
         Ok(taken.expired)
     }
 
+    /// What is known beside the records before they were claimed: a claim changes none of it.
+    fn beside(&self, tasks: &[Leased]) -> Overlay {
+        let mut overlay = Overlay::new(Arc::clone(&self.shared.settings));
+        for (_, Entry { execution, .. }, _) in tasks {
+            let before = execution.revision.saturating_sub(1);
+            let Beside { rows, ended } = self.shared.entries.beside(execution.id, before);
+            for (key, bytes) in rows {
+                overlay.supply_row(execution.id.into(), key, Some(bytes));
+            }
+            for entry in ended {
+                let id = entry.execution.id;
+                overlay.supply_execution(id, Some(Arc::clone(&entry.execution)));
+                if let Some(result) = entry.newest_result() {
+                    overlay.supply_result(id, Some(result.clone()));
+                }
+            }
+        }
+        overlay
+    }
+
     /// What goes along with each of these tasks, read for all of them at once.
     async fn extras(&self, tasks: &[Leased]) -> Result<Vec<Extras>, EngineError> {
-        query::with_more(self.shared, |overlay| {
+        query::with_more(self.shared, self.beside(tasks), |overlay| {
             let (mut all, mut needs) = (Vec::with_capacity(tasks.len()), Needs::default());
             let mut bytes = self.bytes;
             for (_, entry, payload) in tasks {

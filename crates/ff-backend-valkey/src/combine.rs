@@ -22,8 +22,9 @@ use crate::commit::{Committed, ITEMS_MOST};
 use crate::crowd;
 use crate::item::{Bundle, Times, bundle};
 use crate::net::Net;
-use crate::read::{Known, read};
+use crate::read::{Known, read, read_more};
 use crate::store::Shared;
+use crate::wake::{Left, Token};
 
 /// Times that a party reads because its commands ask for more. Each asks for a few things at most.
 const READS_MOST: u32 = 1000;
@@ -32,6 +33,9 @@ const READS_MOST: u32 = 1000;
 const EVENTS_MOST: usize = 128;
 
 type Answer = Result<Done, EngineError>;
+
+/// What became ready, and the number of the command whose caller it is left to.
+type LeftTo = Vec<(usize, Token)>;
 
 /// A line for each document that somebody waits for; it has a leader as long as it is here.
 #[derive(Debug, Default)]
@@ -166,14 +170,18 @@ impl<'a> Party<'a> {
     /// Carries the commands out and answers them; gives those back that did not fit.
     async fn serve(mut self) -> Vec<Waiting> {
         match self.run().await {
-            Ok(steps) => {
+            Ok((steps, mut left_to)) => {
                 let left = self.waiting.split_off(steps.len());
-                for (waiting, step) in self.waiting.into_iter().zip(steps) {
+                for (n, (waiting, step)) in self.waiting.into_iter().zip(steps).enumerate() {
+                    let own = left_to.extract_if(.., |(caller, _)| *caller == n);
+                    let own: Vec<_> = own.map(|(_, token)| token).collect();
+                    let released = (!own.is_empty()).then(|| Box::new(Left::new(self.shared, own)));
                     let id = waiting.job.command.execution_id();
                     let before = id.and_then(|id| self.known.entry(id));
                     let before = before.map(|entry| Arc::clone(&entry.execution));
                     let reply = step.reply.map_err(EngineError::from);
-                    let _ = waiting.answer.send(reply.map(|reply| Done { reply, before }));
+                    let done = reply.map(|reply| Done { reply, before, left: released });
+                    let _ = waiting.answer.send(done);
                 }
                 left
             }
@@ -186,41 +194,67 @@ impl<'a> Party<'a> {
         }
     }
 
-    /// The steps of the first commands, written. It begins with what is remembered; whatever hinders
-    /// the commit, all is read again.
-    async fn run(&mut self) -> Result<Vec<Step>, EngineError> {
+    /// The steps of the first commands, written, and what became ready and is left to which caller. It
+    /// begins with what is remembered; whatever hinders the commit, all is read again.
+    async fn run(&mut self) -> Result<(Vec<Step>, LeftTo), EngineError> {
         let (mut needs, mut tries, mut reads) = (None::<Vec<Need>>, 0, 0);
         while tries <= TRIES_MOST && reads <= READS_MOST {
             if let Some(needs) = needs.take() {
                 reads += 1;
                 self.asked_keyring |= needs.contains(&Need::Keyring);
-                self.known = read(self.shared, &self.home, &self.known, &needs).await?;
+                // Facts that the commands ask for one after another are added to what is there; only
+                // where that did not do is everything read at once.
+                if tries == 0 && !needs.is_empty() {
+                    read_more(self.shared, &self.home, &mut self.known, &needs).await?;
+                } else {
+                    self.known = read(self.shared, &self.home, &self.known, &needs).await?;
+                }
             }
-            let (mut steps, bundle) = match self.play()? {
+            let (mut steps, mut bundle) = match self.play()? {
                 Played::Decided(steps, Some(bundle)) => (steps, bundle),
-                Played::Decided(steps, None) => return Ok(steps),
+                Played::Decided(steps, None) => return Ok((steps, Vec::new())),
                 Played::Lacks(lacking) => {
-                    needs = Some(lacking);
+                    needs = if tries == 0 { self.recall(lacking) } else { Some(lacking) };
                     continue;
                 }
             };
             if let Committed::Done(numbers) = self.commit(&bundle).await? {
                 number(&mut steps, &bundle, &numbers);
+                let left_to = std::mem::take(&mut bundle.left_to);
+                let absent = self.known.entries.iter().filter(|(_, entry)| entry.is_none());
+                self.shared.entries.note_absent(absent.map(|(id, _)| *id));
                 self.shared.committed(bundle, &numbers);
-                return Ok(steps);
+                return Ok((steps, left_to));
             }
-            self.shared.forget(&bundle);
+            self.forget();
             needs = Some(Vec::new());
             tries += 1;
         }
         Err(self.waiting[0].job.tried_enough())
     }
 
+    /// Adds facts from memory, which the commit checks. Gives those that must be read; none when all
+    /// that was asked for is there.
+    fn recall(&mut self, mut needs: Vec<Need>) -> Option<Vec<Need>> {
+        let asked = needs.len();
+        needs.retain(|need| !self.known.recall(self.shared, need));
+        if needs.len() < asked {
+            self.known.read_at = None;
+        }
+        (asked == 0 || !needs.is_empty()).then_some(needs)
+    }
+
+    /// Forgets all that the commands rested on: some of it has changed.
+    fn forget(&self) {
+        self.known.entries.keys().for_each(|id| self.shared.entries.forget(*id));
+        self.known.documents.keys().for_each(|id| self.shared.documents.forget(id));
+    }
+
     async fn commit(&self, bundle: &Bundle) -> Result<Committed, EngineError> {
         let freeing = self.waiting[0].job.is_freeing();
         let sent = crowd::send(self.shared, vec![Arc::clone(&bundle.group)], freeing).await;
         if sent.is_err() {
-            self.shared.forget(bundle);
+            self.forget();
         }
         sent?.pop().ok_or_else(|| EngineError::bug("a group was not answered"))
     }
@@ -274,8 +308,10 @@ impl<'a> Party<'a> {
         }
         // What one command rests on must hold for all: they are written together.
         let jobs = self.waiting.iter().take(steps.len()).map(|waiting| &waiting.job);
-        let until = jobs.filter_map(|job| job.until(&self.known, now)).min();
-        bundle(self.shared, &self.home, &net, &self.known, Times { now, until }).map(Some)
+        let until = jobs.clone().filter_map(|job| job.until(&self.known, now)).min();
+        let followers = jobs.enumerate().filter_map(|(n, job)| job.follower(n, &self.known));
+        let (followers, times) = (followers.collect(), Times { now, until });
+        bundle(self.shared, &self.home, &net, &self.known, times, followers).map(Some)
     }
 }
 

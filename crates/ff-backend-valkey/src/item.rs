@@ -6,8 +6,9 @@ use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::error::EngineError;
 use ff_core::event::Event;
-use ff_core::id::{DocumentId, ExecutionId, Home, Subject};
+use ff_core::id::{DocumentId, ExecutionId, Home, Namespace, Subject};
 use ff_core::machine::{DedupKey, DedupRecord, FrameChange, RowChange, RowKey};
+use ff_core::operation::ClaimNext;
 use ff_core::state::{
     Document, Due, Execution, Flow, MemberCounts, PublicState, QueuePlace, Recounted, Relisted,
 };
@@ -22,6 +23,7 @@ use crate::net::{Net, NetDocument, NetExecution};
 use crate::read::{Known, encode_dedup};
 use crate::record::{Entry, NUMBER_BYTES, is_inline, push_uint};
 use crate::store::Shared;
+use crate::wake::Token;
 use crate::{document, frames, subject};
 
 /// An hour of the list of submits.
@@ -47,6 +49,10 @@ pub(crate) struct Item {
     /// When time will change it next, if that is new.
     pub(crate) due: Option<TimestampMs>,
     pub(crate) events: usize,
+    /// The revision that it rests on.
+    pub(crate) since: Option<u64>,
+    /// What becomes of rows beside it.
+    pub(crate) rows: Vec<RowChange>,
 }
 
 /// How an execution or document stands afterwards.
@@ -61,6 +67,28 @@ pub(crate) enum After {
 pub(crate) struct Bundle {
     pub(crate) items: Vec<Item>,
     pub(crate) group: Arc<Group>,
+    /// What becomes ready and is left to a caller that claims right afterwards: its number among the
+    /// callers, and where the entry stands.
+    pub(crate) left_to: Vec<(usize, Token)>,
+}
+
+/// A caller that claims in the same call: nobody is woken for what it will find.
+#[derive(Debug)]
+pub(crate) struct Follower<'a> {
+    pub(crate) caller: usize,
+    pub(crate) namespace: &'a Namespace,
+    pub(crate) next: &'a ClaimNext,
+    /// Entries that it may still take.
+    pub(crate) wanted: u32,
+}
+
+impl Follower<'_> {
+    fn takes(&self, place: &QueuePlace<'_>) -> bool {
+        self.wanted > 0
+            && self.namespace == place.namespace
+            && self.next.lanes.iter().any(|share| share.lane == *place.lane)
+            && self.next.capabilities.covers(place.class)
+    }
 }
 
 /// The field of a row: its family, then its name.
@@ -84,12 +112,17 @@ pub(crate) fn bundle(
     net: &Net<'_>,
     known: &Known,
     times: Times,
+    mut followers: Vec<Follower<'_>>,
 ) -> Result<Bundle, EngineError> {
+    let mut left_to = Vec::new();
     let mut dedups = share_out(net)?.into_iter();
     let (mut items, mut wires) = (Vec::with_capacity(net.len()), Vec::with_capacity(net.len()));
     for changed in &net.executions {
         let mut draft = Draft::new(shared, changed.id.into(), times);
         draft.dedup(dedups.next().flatten(), known);
+        let taken = leave_to(&mut followers, changed);
+        draft.wakes &= taken.is_none();
+        left_to.extend(taken);
         draft.execution(changed, known, |flow| net.removes(flow))?;
         draft.push(&mut items, &mut wires, &changed.events)?;
     }
@@ -100,7 +133,19 @@ pub(crate) fn bundle(
         draft.push(&mut items, &mut wires, &changed.events)?;
     }
     wires.extend(guards(shared, net, known, times));
-    Ok(Bundle { items, group: Arc::new(Group { home: home.clone(), wires }) })
+    Ok(Bundle { items, group: Arc::new(Group { home: home.clone(), wires }), left_to })
+}
+
+/// Leaves what becomes ready to a caller that will claim, if there is one.
+fn leave_to(followers: &mut [Follower<'_>], changed: &NetExecution<'_>) -> Option<(usize, Token)> {
+    let place = changed.after.and_then(|after| after.queue_place())?;
+    let follower = followers.iter_mut().find(|follower| follower.takes(&place))?;
+    if changed.before.and_then(|before| before.queue_place()).as_ref() == Some(&place) {
+        return None;
+    }
+    follower.wanted -= 1;
+    let (queue, partition) = (queue_name(&place), changed.id.partition());
+    Some((follower.caller, Token { namespace: place.namespace.clone(), queue, partition }))
 }
 
 /// Gives each idempotency key to one item: that of its execution, or else any that has none.
@@ -185,6 +230,8 @@ struct Draft<'a> {
     ready: Option<String>,
     due: Option<TimestampMs>,
     changes: Vec<Change>,
+    since: Option<u64>,
+    beside: Vec<RowChange>,
 }
 
 impl<'a> Draft<'a> {
@@ -202,6 +249,8 @@ impl<'a> Draft<'a> {
             ready: None,
             due: None,
             changes: Vec::with_capacity(4),
+            since: None,
+            beside: Vec::new(),
         }
     }
 
@@ -223,6 +272,8 @@ impl<'a> Draft<'a> {
     ) -> Result<(), EngineError> {
         let stored = known.entry(changed.id);
         self.revision = stored.map(|entry| entry.revision());
+        self.since = stored.map(|entry| entry.execution.revision);
+        self.beside = changed.rows.iter().copied().cloned().collect();
         let entry = self.contents(changed, stored.map(|entry| &**entry))?;
         let (before, after) = (changed.before.map(|e| &**e), changed.after.map(|e| &**e));
         self.index(before, after);
@@ -246,6 +297,8 @@ impl<'a> Draft<'a> {
     fn document(&mut self, changed: &NetDocument<'_>) -> Result<(), EngineError> {
         let (before, after) = (changed.before.map(|d| &**d), changed.after.map(|d| &**d));
         self.revision = before.map(document::revision);
+        self.since = before.map(|before| before.revision);
+        self.beside = changed.rows.iter().copied().cloned().collect();
         self.timer("timers", before.and_then(Document::due), after.and_then(Document::due));
         self.lists(&Relisted::of_document(before, after));
         let stops = |document: Option<&Document>| {
@@ -282,9 +335,10 @@ impl<'a> Draft<'a> {
         let (mut draft, events) = (self, events.len());
         let (subject, after) = (draft.subject.clone(), draft.after.take());
         let (ready, due) = (draft.ready.take(), draft.due);
+        let (since, rows) = (draft.since, std::mem::take(&mut draft.beside));
         let record = Bytes::from(std::mem::take(&mut draft.record));
         wires.push(draft.wire(&record, framed, events, first));
-        items.push(Item { subject, after, ready, due, events });
+        items.push(Item { subject, after, ready, due, events, since, rows });
         Ok(())
     }
 
@@ -292,7 +346,7 @@ impl<'a> Draft<'a> {
     fn alone(self) -> Result<Bundle, EngineError> {
         let (home, mut items, mut wires) = (self.home.clone(), Vec::new(), Vec::new());
         self.push(&mut items, &mut wires, &[])?;
-        Ok(Bundle { items, group: Arc::new(Group { home, wires }) })
+        Ok(Bundle { items, group: Arc::new(Group { home, wires }), left_to: Vec::new() })
     }
 
     /// Only looks whether the record is as it was read.
@@ -555,8 +609,8 @@ impl<'a> Draft<'a> {
 
 impl Item {
     /// Takes over the number that the store gave its last event: how it stands.
-    pub(crate) fn settle(self, number: u64) -> Option<After> {
-        let mut after = self.after?;
+    pub(crate) fn settle(&mut self, number: u64) -> Option<After> {
+        let mut after = self.after.take()?;
         match &mut after {
             After::Execution(entry) if number > 0 => {
                 let entry = Arc::make_mut(entry);

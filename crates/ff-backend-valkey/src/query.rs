@@ -111,23 +111,24 @@ pub(crate) async fn with_facts<T>(
     shared: &Shared,
     answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
 ) -> Result<T, EngineError> {
-    decide(shared, true, answer).await
+    decide(shared, true, Overlay::new(Arc::clone(&shared.settings)), answer).await
 }
 
-/// The same for what does not change meanwhile: nothing is read twice.
+/// The same for what does not change meanwhile: nothing is read twice, nor what is known already.
 pub(crate) async fn with_more<T>(
     shared: &Shared,
+    known: Overlay,
     answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
 ) -> Result<T, EngineError> {
-    decide(shared, false, answer).await
+    decide(shared, false, known, answer).await
 }
 
 async fn decide<T>(
     shared: &Shared,
     of_one_moment: bool,
+    mut overlay: Overlay,
     answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
 ) -> Result<T, EngineError> {
-    let mut overlay = Overlay::new(Arc::clone(&shared.settings));
     let mut known: BTreeMap<Home, Known> = BTreeMap::new();
     loop {
         let needs = match answer(&overlay) {

@@ -43,6 +43,45 @@ impl Known {
         self.documents.get(id).and_then(Option::as_ref)
     }
 
+    /// Adds a fact that this process remembers; false when it does not.
+    pub(crate) fn recall(&mut self, shared: &Shared, need: &Need) -> bool {
+        match need {
+            Need::Execution(id) => {
+                let entry = shared.entries.get(*id);
+                let found = entry.is_some() || shared.entries.take_absent(*id);
+                if found {
+                    self.entries.insert(*id, entry);
+                }
+                found
+            }
+            Need::Document(id) => {
+                let document = shared.documents.get(id);
+                let found = document.is_some();
+                if found {
+                    self.documents.insert(id.clone(), document);
+                }
+                found
+            }
+            Need::Row(of, key) => {
+                let rows = match of {
+                    Subject::Execution(id) => {
+                        let known = self.entry(*id).map(|entry| entry.execution.revision);
+                        known.map(|revision| shared.entries.beside(*id, revision).rows)
+                    }
+                    Subject::Document(id) => {
+                        let known = self.document(id).map(|document| document.revision);
+                        known.map(|revision| shared.documents.rows(id, revision))
+                    }
+                };
+                let row = rows.into_iter().flatten().find(|(other, _)| other == key);
+                let found = row.is_some();
+                self.rows.extend(row.map(|(key, bytes)| ((of.clone(), key), Some(bytes))));
+                found
+            }
+            _ => false,
+        }
+    }
+
     /// Adds what another command knows or assumes.
     pub(crate) fn extend(&mut self, other: Self) {
         self.entries.extend(other.entries);
@@ -63,6 +102,9 @@ impl Known {
                 Some(entry) => {
                     if let Some(payload) = &entry.payload {
                         overlay.supply_payload(*id, Some(payload.clone()));
+                    }
+                    if let Some(result) = entry.newest_result() {
+                        overlay.supply_result(*id, Some(result.clone()));
                     }
                 }
             }
@@ -197,9 +239,7 @@ impl Wanted {
 /// The result of the newest attempt: it stands in the record, or is the newest of those beside it.
 fn newest_result(entry: &Entry, beside: Option<&[u8]>) -> Result<Option<Content>, EngineError> {
     let Some(attempt) = &entry.execution.attempt else { return Ok(None) };
-    if let Some((index, content)) = &entry.result
-        && *index == attempt.index
-    {
+    if let Some(content) = entry.newest_result() {
         return Ok(Some(content.clone()));
     }
     match beside.and_then(|bytes| bytes.split_at_checked(4)) {
@@ -223,6 +263,20 @@ pub(crate) async fn read(
     let wanted = Wanted::new(before, needs);
     let (now, values) = wanted.call(shared).send(shared, home).await?;
     wanted.known(now, values)
+}
+
+/// Adds what is needed to what is known. It need not be of one moment: a commit compares all of it, and
+/// nothing is answered without one.
+pub(crate) async fn read_more(
+    shared: &Shared,
+    home: &Home,
+    known: &mut Known,
+    needs: &[Need],
+) -> Result<(), EngineError> {
+    let more = read(shared, home, &Known::default(), needs).await?;
+    known.extend(more);
+    known.read_at = None;
+    Ok(())
 }
 
 /// What one call reads: strings, then parts of hashes.

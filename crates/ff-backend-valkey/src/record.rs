@@ -238,6 +238,12 @@ impl Entry {
         Ok(entry)
     }
 
+    /// The result of the newest attempt, if it stands in the record.
+    pub(crate) fn newest_result(&self) -> Option<&Content> {
+        let newest = self.execution.attempt.as_ref()?.index;
+        self.result.as_ref().filter(|(index, _)| *index == newest).map(|(_, content)| content)
+    }
+
     /// The six bytes by which a commit finds that nothing has changed.
     pub(crate) fn revision(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(6);

@@ -21,16 +21,20 @@ use crate::combine::Lines;
 use crate::crowd::Crowds;
 use crate::entries::{Documents, Entries};
 use crate::error::OpenError;
-use crate::item::{After, Bundle};
+use crate::item::{After, Bundle, Item};
 use crate::keys::{Keys, class_of};
 use crate::library::{CALL_VERSION, Library};
 use crate::options::{LibraryClock, ValkeyOptions};
+use crate::record::Entry;
 use crate::timers::{self, Timers};
 use crate::view::{Candidate, Views};
 use crate::wake::{self, Waiters};
 use crate::{apply, follow, keyring, partitions, query, read, repair, tails, trim};
 
 pub(crate) const LABEL: &str = "valkey";
+
+/// Items of a commit whose executions are remembered together.
+const ENDED_MOST: usize = 4;
 
 /// FlowFabric on Valkey. Cheap to clone; all clones share connections and memory.
 #[derive(Clone)]
@@ -144,20 +148,29 @@ impl Shared {
 
     /// What follows from items that were committed; `numbers` are those of their last events.
     pub(crate) fn committed(self: &Arc<Self>, bundle: Bundle, numbers: &[u64]) {
-        for (item, number) in bundle.items.into_iter().zip(numbers) {
+        let settle = |(mut item, number): (Item, &u64)| {
+            let written = item.settle(*number);
+            (item, written)
+        };
+        let items: Vec<_> = bundle.items.into_iter().zip(numbers).map(settle).collect();
+        let ended = ended_among(&items);
+        for (item, written) in items {
             if let Some(due) = item.due {
                 timers::note(self, &item.subject.home(), due);
             }
-            let (subject, ready) = (item.subject.clone(), item.ready.clone());
-            match (item.settle(*number), subject) {
-                (Some(After::Execution(entry)), Subject::Execution(id)) => {
-                    if let (Some(queue), Some(place)) = (ready, entry.execution.queue_place()) {
-                        self.became_ready(&queue.into(), id, &place);
+            match written {
+                Some(After::Execution(entry)) => {
+                    // It is remembered before anybody is told of it, and may claim it.
+                    self.entries.keep(&entry, item.since, item.rows, &ended);
+                    if let (Some(queue), Some(place)) = (item.ready, entry.execution.queue_place())
+                    {
+                        self.became_ready(&queue.into(), entry.execution.id, &place);
                     }
-                    self.entries.keep(&entry);
                 }
-                (Some(After::Document(document)), _) => self.documents.keep(document),
-                (_, subject) => self.forget_one(&subject),
+                Some(After::Document(document)) => {
+                    self.documents.keep(&document, item.since, item.rows);
+                }
+                None => self.forget_one(&item.subject),
             }
         }
     }
@@ -283,4 +296,16 @@ impl Upkeep for ValkeyStore {
             Ok(())
         })
     }
+}
+
+/// The executions of a small commit that have ended: those that others of it may have waited for.
+fn ended_among(items: &[(Item, Option<After>)]) -> Vec<Arc<Entry>> {
+    if items.len() > ENDED_MOST {
+        return Vec::new();
+    }
+    let executions = items.iter().filter_map(|(_, written)| match written {
+        Some(After::Execution(entry)) => Some(entry),
+        _ => None,
+    });
+    executions.filter(|entry| entry.execution.is_terminal()).cloned().collect()
 }

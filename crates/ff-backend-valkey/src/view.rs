@@ -187,6 +187,14 @@ impl Views {
         view.and_then(|view| view.find(partition, queue)).is_some_and(|q| !q.front.is_empty())
     }
 
+    /// Whether something may stand in a queue, as far as this process knows.
+    pub(crate) fn may_have_work(&self, partition: u16, queue: &str) -> bool {
+        let mut views = self.lock();
+        let view = lane_of(queue).and_then(|lane| views.get_mut(lane));
+        let known = view.and_then(|view| view.find(partition, queue));
+        known.is_some_and(|queue| !queue.complete || !queue.front.is_empty())
+    }
+
     /// What a claim left at the front of a queue.
     pub(crate) fn note_front(&self, partition: u16, queue: &str, front: Option<Candidate>) {
         let Some(lane) = lane_of(queue) else { return };

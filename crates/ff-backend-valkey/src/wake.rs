@@ -73,16 +73,41 @@ struct Signal {
 
 /// Something stands in a queue of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Token {
-    queue: String,
-    partition: u16,
+pub(crate) struct Token {
+    pub(crate) namespace: Namespace,
+    pub(crate) queue: String,
+    pub(crate) partition: u16,
+}
+
+/// What became ready and was left to a caller that claims right afterwards. Whatever that one does
+/// not take is told to others, also when it never gets to its claim.
+pub(crate) struct Left {
+    shared: Arc<Shared>,
+    tokens: Vec<Token>,
+}
+
+impl Left {
+    pub(crate) fn new(shared: &Arc<Shared>, tokens: Vec<Token>) -> Self {
+        Self { shared: Arc::clone(shared), tokens }
+    }
+
+    /// The caller has claimed, and its view knows what is still there.
+    pub(crate) fn claimed(mut self) {
+        let views = &self.shared.views;
+        self.tokens.retain(|token| views.may_have_work(token.partition, &token.queue));
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        self.tokens.iter().for_each(|token| hand_on(&self.shared, token));
+    }
 }
 
 /// A place in line; leaves it when dropped, and hands on a token that came too late.
 struct Place {
     shared: Arc<Shared>,
     ticket: u64,
-    namespace: Namespace,
     signal: Arc<Signal>,
 }
 
@@ -96,10 +121,10 @@ impl Waiters {
     }
 
     /// Wakes the longest waiting claim that covers a queue; false when there is none.
-    fn wake(&self, shared: &Shared, namespace: &Namespace, token: &Token) -> bool {
+    fn wake(&self, shared: &Shared, token: &Token) -> bool {
         let inner = self.lock();
         let covering = inner.waiters.values().find(|waiter| {
-            waiter.namespace == *namespace
+            waiter.namespace == token.namespace
                 && waiter.signal.is_idle()
                 && waiter.queues(shared).contains(&token.queue)
         });
@@ -188,7 +213,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.shared.waiters.lock().waiters.remove(&self.ticket);
         if let Some(token) = self.signal.take() {
-            hand_on(&self.shared, &self.namespace, &token);
+            hand_on(&self.shared, &token);
         }
     }
 }
@@ -242,7 +267,7 @@ impl Place {
         }
         // Others in line may have been left without a token for what is still there.
         if !tasks.is_empty() && shared.views.has_work(token.partition, &token.queue) {
-            hand_on(shared, &self.namespace, &token);
+            hand_on(shared, &token);
         }
         Ok(tasks)
     }
@@ -274,7 +299,7 @@ fn stand_in_line(shared: &Arc<Shared>, request: &Claim) -> Place {
         Some(_) => interrupt(shared, namespace.clone()),
     }
     drop(inner);
-    Place { shared: Arc::clone(shared), ticket, namespace, signal }
+    Place { shared: Arc::clone(shared), ticket, signal }
 }
 
 /// Lets the watch of a namespace look at its waiters again.
@@ -291,17 +316,19 @@ pub(crate) fn interrupt(shared: &Arc<Shared>, namespace: Namespace) {
 }
 
 /// Gives a token to another waiting claim, here or elsewhere.
-fn hand_on(shared: &Arc<Shared>, namespace: &Namespace, token: &Token) {
-    if !shared.waiters.wake(shared, namespace, token) {
-        push_token(shared, namespace, &token.queue, token.partition);
+fn hand_on(shared: &Arc<Shared>, token: &Token) {
+    if !shared.waiters.wake(shared, token) {
+        push_token(shared, &token.namespace, &token.queue, token.partition);
     }
 }
 
 /// Pushes a token without waiting for it; the engine and the end of each turn find what is lost.
 pub(crate) fn push_token(shared: &Arc<Shared>, namespace: &Namespace, queue: &str, partition: u16) {
+    // Also called when something is dropped, perhaps with the runtime itself.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     let key = shared.keys.wake(namespace, queue);
     let shared = Arc::clone(shared);
-    tokio::spawn(async move {
+    runtime.spawn(async move {
         let slot = slot_of(key.as_bytes());
         let mut push = redis::cmd("LPUSH");
         push.arg(&key).arg(partition);
@@ -381,6 +408,7 @@ fn taken(shared: &Arc<Shared>, namespace: &Namespace, popped: redis::Value) {
     let family = shared.keys.wake(namespace, "");
     let queue = key.strip_prefix(&family).filter(|queue| !queue.starts_with("i:"));
     if let (Some(queue), Ok(partition)) = (queue, reply::partition(&partition)) {
-        hand_on(shared, namespace, &Token { queue: queue.to_owned(), partition });
+        let (namespace, queue) = (namespace.clone(), queue.to_owned());
+        hand_on(shared, &Token { namespace, queue, partition });
     }
 }

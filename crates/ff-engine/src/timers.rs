@@ -20,6 +20,10 @@ pub(crate) const NAME: &str = "timers";
 /// How soon to look again at a part of the store that has lost too many leases.
 const BRAKED: Duration = Duration::from_millis(100);
 
+/// Ticks of one part of the store in a row. A flow that carries on with what it has left is due again
+/// after each.
+const TICKS_MOST: u32 = 32;
+
 /// Looks, ticks where something is due, and sleeps until the next timer or a sooner one.
 pub(crate) async fn run(
     backend: Arc<dyn Backend>,
@@ -83,25 +87,42 @@ async fn fire_due(
                 next = Some(next.map_or(at, |next| next.min(at)));
                 continue;
             }
-            let most = brake.left(partition, Instant::now()).min(limits::TICK_ENTRIES);
-            if most == 0 {
-                braked = true;
-                continue;
-            }
-            let ticked = backend.call(Tick { partition, most }).await?;
-            for (kind, count) in &ticked.fired {
-                report.add(kind.scanner(), *count);
-                if *kind == DueKind::LeaseExpiry {
-                    brake.note(partition, *count, Instant::now());
-                }
-            }
-            fired += 1;
+            let (ticks, held) = tick(backend, report, brake, partition).await?;
+            fired += ticks;
+            braked |= held;
         }
         if fired == 0 {
             let next = next.map(|at| NextTimer { at, in_ms: at.since(dues.now) });
             return Ok(if braked { Fired::Braked } else { Fired::Until(next) });
         }
     }
+}
+
+/// Ticks one part of the store until nothing of it is due, or it is the turn of the others: how often,
+/// and whether what is due has to wait for the brake.
+async fn tick(
+    backend: &dyn Backend,
+    report: &Report,
+    brake: &mut Brake,
+    partition: Option<u16>,
+) -> Result<(u32, bool), EngineError> {
+    for ticks in 0..TICKS_MOST {
+        let most = brake.left(partition, Instant::now()).min(limits::TICK_ENTRIES);
+        if most == 0 {
+            return Ok((ticks, true));
+        }
+        let ticked = backend.call(Tick { partition, most }).await?;
+        for (kind, count) in &ticked.fired {
+            report.add(kind.scanner(), *count);
+            if *kind == DueKind::LeaseExpiry {
+                brake.note(partition, *count, Instant::now());
+            }
+        }
+        if !ticked.more || ticked.fired.is_empty() {
+            return Ok((ticks + 1, false));
+        }
+    }
+    Ok((TICKS_MOST, false))
 }
 
 async fn wait(

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use ff_backend_valkey::ValkeyStore;
 use ff_core::backend::{Backend, BackendExt, Upkeep};
+use ff_core::content::Content;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, FlowId, Kind};
-use ff_core::operation::{Claim, GraphMember, Submit, SubmitFlow, Task, Tick};
+use ff_core::operation::{
+    ChangePriority, Claim, ClaimNext, Complete, GraphMember, Replay, Submit, SubmitFlow, Task, Tick,
+};
 use ff_core::read::{Audit, DescribeFlow, FlowSnapshot};
 use ff_core::state::{FlowState, PublicState};
 use ff_test::graphs::{create_flow, edge_of, name};
@@ -28,8 +31,7 @@ fn claim(max: u32) -> Claim {
     Claim { max, ..workload::claim(0) }
 }
 
-/// So many members, and one that waits for all of them.
-fn fan_in(store: &ValkeyStore, members: usize) -> SubmitFlow {
+fn graph(store: &ValkeyStore, names: &[String], edges: &[String]) -> SubmitFlow {
     let flow = create_flow();
     let lane = claim(1).lanes[0].lane.clone();
     let submit = || {
@@ -37,15 +39,54 @@ fn fan_in(store: &ValkeyStore, members: usize) -> SubmitFlow {
         let id = ExecutionId::for_flow(Uuid::now_v7(), flow.flow_id, partitions);
         Submit::new(id, lane.clone(), Kind::new("member").unwrap())
     };
-    let names: Vec<String> = (0..members).map(|n| format!("m{n}")).collect();
-    let all = names.iter().map(String::as_str).chain(["last"]);
     SubmitFlow {
-        members: all.map(|n| GraphMember { name: name(n), submit: submit() }).collect(),
-        edges: names.iter().map(|name| edge_of(&format!("{name}>last"))).collect(),
+        members: names.iter().map(|n| GraphMember { name: name(n), submit: submit() }).collect(),
+        edges: edges.iter().map(|edge| edge_of(edge)).collect(),
         groups: Vec::new(),
         edge_seed: Uuid::now_v7(),
         flow,
     }
+}
+
+/// So many members, and one that waits for all of them.
+fn fan_in(store: &ValkeyStore, members: usize) -> SubmitFlow {
+    let mut names: Vec<String> = (0..members).map(|n| format!("m{n}")).collect();
+    let edges: Vec<String> = names.iter().map(|name| format!("{name}>last")).collect();
+    names.push("last".to_owned());
+    graph(store, &names, &edges)
+}
+
+/// So many members, one after the other.
+fn chain(store: &ValkeyStore, members: usize) -> SubmitFlow {
+    let names: Vec<String> = (0..members).map(|n| format!("m{n}")).collect();
+    let edges: Vec<String> = (1..members).map(|n| format!("m{}>m{n}", n - 1)).collect();
+    graph(store, &names, &edges)
+}
+
+/// Completes with a result.
+fn bring(task: &Task, result: &str) -> Complete {
+    Complete { result: Some(Content::new(result.to_owned())), ..complete(task) }
+}
+
+/// Completes with a result and takes the next.
+fn go_on(task: &Task, result: &str) -> Complete {
+    let Claim { max, lanes, order, capabilities, lease_ttl_ms, seed, .. } = claim(1);
+    let next = ClaimNext { max, lanes, order, capabilities, lease_ttl_ms, seed };
+    Complete { next: Some(next), ..bring(task, result) }
+}
+
+/// What the results say that came along with a task.
+fn inputs(task: &Task) -> Vec<String> {
+    let results = task.extras.inputs.values().filter_map(|input| input.result.as_ref());
+    results.map(|result| String::from_utf8(result.bytes.to_vec()).unwrap()).collect()
+}
+
+/// How often a command was called since the counts were reset.
+fn calls(server: &Server, command: &str) -> usize {
+    let stats = server.command(&["INFO", "commandstats"]).unwrap();
+    let begin = format!("cmdstat_{command}:calls=");
+    let line = stats.lines().find_map(|line| line.strip_prefix(&begin));
+    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
 }
 
 async fn submit(store: &ValkeyStore, members: usize) -> FlowId {
@@ -127,11 +168,62 @@ async fn callers_at_once_go_together() {
     let tasks = take(&store, 100).await;
     server.command(&["CONFIG", "RESETSTAT"]).unwrap();
     complete_all(&[Arc::clone(&store)], tasks).await;
-    let stats = server.command(&["INFO", "commandstats"]).unwrap();
-    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_fcall:calls="));
-    let calls: usize = line.unwrap().split(',').next().unwrap().parse().unwrap();
+    let calls = calls(&server, "fcall");
     assert!(calls < MEMBERS / 2, "{calls} calls for {MEMBERS} members of one flow");
     assert_sound(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_of_a_chain_is_a_commit_and_a_claim() {
+    const STEPS: usize = 8;
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    store.call(chain(&store, STEPS)).await.unwrap();
+    let mut task = take(&store, 1).await.remove(0);
+    server.command(&["CONFIG", "RESETSTAT"]).unwrap();
+    for step in 1..STEPS {
+        let result = format!("result {step}");
+        let mut next = store.call(go_on(&task, &result)).await.unwrap().tasks;
+        task = next.remove(0);
+        assert_eq!(inputs(&task), [result]);
+    }
+    let (written, read) = (calls(&server, "fcall"), calls(&server, "fcall_ro"));
+    assert_eq!(written, 2 * (STEPS - 1));
+    // On a slow machine every claim may find its view of the queues too old, and look.
+    assert!(read < STEPS, "{read} reads");
+    assert_sound(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_many_members_need_is_read_at_once() {
+    const MEMBERS: usize = 640;
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    store.call(fan_in(&store, MEMBERS)).await.unwrap();
+    // What another process has written is not remembered here.
+    let other = open(&server.url()).await;
+    server.command(&["CONFIG", "RESETSTAT"]).unwrap();
+    settle(&other).await;
+    let reads = calls(&server, "fcall_ro");
+    assert!(reads < MEMBERS / 8, "{reads} reads to unfold {MEMBERS} members");
+    assert_sound(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inputs_are_those_that_another_process_left() {
+    let server = Server::start(ServerOptions::default());
+    let (here, there) = (open(&server.url()).await, open(&server.url()).await);
+    let flow = chain(&here, 2);
+    let ids: Vec<_> = flow.members.iter().map(|member| member.submit.execution_id).collect();
+    here.call(flow).await.unwrap();
+    here.call(bring(&take(&here, 1).await[0], "first")).await.unwrap();
+    there.call(Replay { execution_id: ids[0], descendants: false }).await.unwrap();
+    there.call(bring(&take(&there, 1).await[0], "second")).await.unwrap();
+    here.call(ChangePriority { execution_id: ids[1], priority: 7 }).await.unwrap();
+    let tasks = take(&here, 1).await;
+    assert_eq!(tasks[0].execution_id, ids[1]);
+    assert_eq!(inputs(&tasks[0]), ["second"]);
+    assert_sound(&here).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -60,6 +60,10 @@ struct Round<'a, F> {
     tasks: Vec<Task>,
     changed: Vec<Changed>,
     bytes: usize,
+    /// Candidates that facts are missing for, and those facts. The ones behind are looked at all the
+    /// same, so that one round loads what all of them lack; nothing of such a claim is kept.
+    undecided: usize,
+    needs: Needs,
 }
 
 /// How far a claim has looked into one lane.
@@ -89,28 +93,40 @@ impl<'a, F: Facts> Round<'a, F> {
             tasks: Vec::new(),
             changed: Vec::new(),
             bytes: 0,
+            undecided: 0,
+            needs: Needs::default(),
         }
     }
 
     fn run(&mut self) -> Result<Result<(), Refusal>, Needs> {
-        while self.tasks.len() < self.op.max as usize {
+        while self.wanted() > 0 {
             let Some(lane) = self.rota.pick() else { break };
             let Some(id) = self.next_candidate(lane)? else {
                 self.rota.mark_empty(lane);
                 continue;
             };
-            match self.confirm(id)? {
-                Confirmed::Taken => self.rota.charge(lane),
-                Confirmed::PassedOver => {}
-                Confirmed::ReplyFull => break,
-                Confirmed::Broken(refusal) => return Ok(Err(refusal)),
+            match self.confirm(id) {
+                Ok(Confirmed::Taken) => self.rota.charge(lane),
+                Ok(Confirmed::PassedOver) => {}
+                Ok(Confirmed::ReplyFull) => break,
+                Ok(Confirmed::Broken(_)) if !self.needs.is_empty() => break,
+                Ok(Confirmed::Broken(refusal)) => return Ok(Err(refusal)),
+                Err(lacking) => {
+                    self.needs.merge(lacking);
+                    self.undecided += 1;
+                    self.rota.charge(lane);
+                }
             }
         }
-        Ok(Ok(()))
+        std::mem::take(&mut self.needs).into_result().map(Ok)
+    }
+
+    fn wanted(&self) -> usize {
+        (self.op.max as usize).saturating_sub(self.tasks.len() + self.undecided)
     }
 
     fn next_candidate(&mut self, lane: usize) -> Result<Option<ExecutionId>, Needs> {
-        let wanted = self.op.max as usize - self.tasks.len();
+        let wanted = self.wanted();
         let front = &mut self.lanes[lane];
         if front.seen == front.candidates.ids.len() {
             if front.candidates.complete {
@@ -129,7 +145,11 @@ impl<'a, F: Facts> Round<'a, F> {
         let Some(execution) = self.facts.execution(id)? else { return Ok(Confirmed::PassedOver) };
         let eligible =
             execution.queue_place().is_some_and(|place| self.op.capabilities.covers(place.class));
-        if !eligible || flow::stopped(self.facts, &execution)?.is_some() {
+        if !eligible {
+            return Ok(Confirmed::PassedOver);
+        }
+        flow::want_start(self.facts, &execution)?;
+        if flow::stopped(self.facts, &execution)?.is_some() {
             return Ok(Confirmed::PassedOver);
         }
         if execution.deadline_at.is_some_and(|deadline| deadline <= self.now) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::super::Facts;
 use super::super::draft::Halt;
+use super::super::{Facts, Needs};
 use super::pages::{CHILDREN, IN, InEdge};
-use crate::id::ExecutionId;
+use crate::id::{DocumentId, ExecutionId};
 use crate::limits;
 use crate::operation::Input;
 use crate::state::{EdgeState, Execution, Member};
@@ -34,7 +34,7 @@ pub(in super::super) fn inputs(
         }
     };
     let inline: Vec<bool> = found.iter().map(|(_, upstream)| fits(upstream)).collect();
-    let mut needs = super::super::Needs::default();
+    let mut needs = Needs::default();
     for ((_, upstream), inline) in found.iter().zip(&inline) {
         if *inline {
             needs.note(facts.result(upstream.id));
@@ -57,6 +57,15 @@ pub(in super::super) fn inputs(
         inputs.insert(name, input);
     }
     Ok(inputs)
+}
+
+/// Asks at once for all that the record of a member says its start touches.
+pub(in super::super) fn want_start(facts: &impl Facts, execution: &Execution) -> Result<(), Needs> {
+    let Some(member) = &execution.member else { return Ok(()) };
+    let mut needs = Needs::default();
+    needs.note(facts.document(&DocumentId::flow_in(execution.id.partition(), member.flow_id)));
+    needs.note(IN.want(facts, &execution.id.into(), (0, member.ins)).map(Some));
+    needs.into_result()
 }
 
 /// Upstreams of satisfied edges, by the names of the edges.

@@ -25,7 +25,7 @@ pub(super) use cancel::cancel;
 pub(super) use children::wait;
 pub(super) use create::{create, set_tags};
 pub(super) use edges::{apply, resolve, set_policy, stage};
-pub(super) use inputs::inputs;
+pub(super) use inputs::{inputs, want_start};
 pub(super) use members::{add, check_submit, delete, submit_into};
 pub use read::{describe_edge, eligibility, list_edges, list_members};
 pub(super) use replay::{replay_flow, replay_member};

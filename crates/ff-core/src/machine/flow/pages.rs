@@ -5,9 +5,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::rows::{Family, RowChange, RowKey, find};
+use super::super::{Facts, Needs};
 use crate::error::{Code, Refusal};
 use crate::id::{EdgeId, MemberName, Subject};
 use crate::state::{EdgeKind, EdgeState};
@@ -101,12 +101,12 @@ impl Pages {
         facts: &impl Facts,
         of: &Subject,
         (from, to): (u32, u32),
-    ) -> Result<(), Halt> {
+    ) -> Result<(), Needs> {
         if from >= to {
             return Ok(());
         }
         let keys: Vec<_> = (from / self.per_page..self.count(to)).map(|p| self.key(p)).collect();
-        Ok(facts.want_rows(of, &keys)?)
+        facts.want_rows(of, &keys)
     }
 
     /// The items `from..to` as they are stored.

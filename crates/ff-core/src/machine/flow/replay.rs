@@ -112,13 +112,14 @@ impl<F: Facts> Scene<'_, F> {
         let failures = self.failures(id, (from, to))?;
         self.want(&failures)?;
         let mut replayed = Vec::new();
-        for failure in failures {
-            let spent = self.view(failure)?.is_some_and(|found| check(&found).is_err());
-            if !spent && self.is_unhandled(failure)? {
-                self.replay(failure, false)?;
+        self.for_each(failures, |scene, failure| {
+            let spent = scene.view(failure)?.is_some_and(|found| check(&found).is_err());
+            if !spent && scene.is_unhandled(failure)? {
+                scene.replay(failure, false)?;
                 replayed.push(failure);
             }
-        }
+            Ok(())
+        })?;
         Ok((replayed, (to < noted).then_some(to)))
     }
 

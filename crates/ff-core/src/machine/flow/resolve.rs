@@ -3,8 +3,8 @@
 
 use uuid::Uuid;
 
-use super::super::Facts;
 use super::super::draft::{Draft, Halt};
+use super::super::{Facts, Needs};
 use super::pages::{Beside, FAILURES, OUT, OutEdge};
 use super::scene::{Scene, beside};
 use super::work::WorkItem;
@@ -19,8 +19,9 @@ pub(super) const SIBLING_IMPOSSIBLE: &str = "sibling_quorum_impossible";
 impl<F: Facts> Scene<'_, F> {
     /// Carries on until nothing more follows, or this step has done its share.
     pub(super) fn follow_up(&mut self) -> Result<(), Halt> {
-        while let Some(id) = self.ended.pop_front() {
-            self.end_member(id)?;
+        while !self.ended.is_empty() {
+            let ended = std::mem::take(&mut self.ended);
+            self.for_each(ended, Self::end_member)?;
         }
         for id in self.flow_ids() {
             self.check_end(&id)?;
@@ -29,6 +30,7 @@ impl<F: Facts> Scene<'_, F> {
     }
 
     fn end_member(&mut self, id: ExecutionId) -> Result<(), Halt> {
+        self.want_end(id)?;
         let draft = self.member(id)?;
         let failed = draft.execution.phase.terminal().is_some_and(is_failure);
         let member = draft.member_mut()?;
@@ -60,6 +62,23 @@ impl<F: Facts> Scene<'_, F> {
         self.resolve(id, 0)
     }
 
+    /// Asks at once for all that the record of an ended member says it touches.
+    fn want_end(&mut self, id: ExecutionId) -> Result<(), Halt> {
+        let (facts, left) = (self.facts, self.left);
+        let member = self.member(id)?.member()?;
+        let (flow, outs) = (DocumentId::flow_in(id.partition(), member.flow_id), member.outs);
+        let parents = member.parents.iter().map(|p| ExecutionId::new(id.partition(), p.uuid));
+        let parents: Vec<_> = parents.collect();
+        let mut needs = Needs::default();
+        needs.note(self.want(&parents).map(Some));
+        if let Err(lacking) = self.want_flow(&flow) {
+            needs.merge(lacking);
+            // Whether they will be looked at only the flow can say; most often they are.
+            needs.note(OUT.want(facts, &id.into(), (0, outs.min(left))).map(Some));
+        }
+        Ok(needs.into_result()?)
+    }
+
     /// Resolves the edges of an ended member from a place on; leaves what is too much.
     pub(super) fn resolve(&mut self, id: ExecutionId, from: u32) -> Result<(), Halt> {
         let facts = self.facts;
@@ -69,7 +88,7 @@ impl<F: Facts> Scene<'_, F> {
         let to = outs.min(from.saturating_add(self.left));
         let edges = self.out_edges(id, from, to)?;
         let ids: Vec<_> = edges.iter().map(|e| ExecutionId::new(id.partition(), e.to)).collect();
-        let mut needs = super::super::Needs::default();
+        let mut needs = Needs::default();
         needs.note(self.want(&ids).map(Some));
         let passes =
             |edge: &OutEdge| edge.data_passing_ref.is_some() && outcome == Outcome::Success;
@@ -195,10 +214,13 @@ impl<F: Facts> Scene<'_, F> {
         let to = noted.min(from.saturating_add(limits::FLOW_STEP));
         let failures = self.failures(id, (from, to))?;
         self.want(&failures)?;
-        for failure in failures {
-            if self.is_unhandled(failure)? {
-                return self.end_flow(id, true);
-            }
+        let mut unhandled = false;
+        self.for_each(failures, |scene, failure| {
+            unhandled = unhandled || scene.is_unhandled(failure)?;
+            Ok(())
+        })?;
+        if unhandled {
+            return self.end_flow(id, true);
         }
         if to < noted {
             self.flow(id)?.flow_mut().judging = true;

@@ -104,6 +104,14 @@ impl<'f, F: Facts> Scene<'f, F> {
         self.flows.get_mut(id).ok_or_else(|| broken(format!("no flow {id}")))
     }
 
+    /// Asks for a flow that is not at hand.
+    pub(super) fn want_flow(&self, id: &DocumentId) -> Result<(), Needs> {
+        if self.flows.contains_key(id) {
+            return Ok(());
+        }
+        self.facts.document(id).map(drop)
+    }
+
     /// The flow of a member.
     pub(super) fn flow_of(&mut self, id: ExecutionId) -> Result<&mut DocumentDraft, Halt> {
         let flow = self.member(id)?.member()?.flow_id;
@@ -119,6 +127,26 @@ impl<'f, F: Facts> Scene<'f, F> {
         let lacking: Vec<_> =
             ids.iter().copied().filter(|id| !self.drafts.contains_key(id)).collect();
         self.facts.want_executions(&lacking)
+    }
+
+    /// Does something for each of many. Where facts are missing the others are tried all the same, so
+    /// that one round loads what all of them lack; nothing of such a run is kept.
+    pub(super) fn for_each<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut act: impl FnMut(&mut Self, T) -> Result<(), Halt>,
+    ) -> Result<(), Halt> {
+        let mut needs = Needs::default();
+        for item in items {
+            match act(self, item) {
+                Ok(()) => {}
+                Err(Halt::Needs(lacking)) => needs.merge(lacking),
+                // What is decided over facts that are missing is not worth telling.
+                Err(refused) if needs.is_empty() => return Err(refused),
+                Err(_) => break,
+            }
+        }
+        Ok(needs.into_result()?)
     }
 
     /// Removes an execution.

@@ -239,33 +239,40 @@ impl<F: Facts> Scene<'_, F> {
 
     /// Makes the members of a chunk; the next chunk.
     pub(super) fn unfold(&mut self, id: &DocumentId, chunk: u32) -> Result<Option<u32>, Halt> {
-        let (facts, now) = (self.facts, self.now);
+        let facts = self.facts;
         let seeded = self.flow(id)?.flow().folded;
         let from = chunk.saturating_mul(limits::FLOW_STEP);
         let to = seeded.min(from.saturating_add(limits::FLOW_STEP));
         let keys: Vec<_> = (from..to).map(|number| chunk_row(number as usize)).collect();
         facts.want_rows(&id.into(), &keys)?;
+        let mut chunk_members = Vec::with_capacity(keys.len());
         for key in keys {
             let draft = self.flow(id)?;
             let folded: Option<Folded> = draft.find_row(facts, &key)?;
-            let folded = folded.ok_or_else(|| broken("a member was not written down"))?;
+            chunk_members.push(folded.ok_or_else(|| broken("a member was not written down"))?);
             draft.put_row(RowChange::remove(key));
-            let stopped = draft.flow().stops_claims();
-            let member = folded.execution.id;
-            match self.view(member)? {
-                None => self.put(folded.into_draft(now)),
-                Some(taken) => {
-                    self.adopt(id, &taken, &folded)?;
-                    continue;
-                }
-            }
-            if stopped {
-                let reason = self.flow(id)?.flow().cancel.as_ref().map(|c| c.reason.clone());
-                let reason = reason.unwrap_or_default();
-                self.cancel_member(member, &reason, crate::state::CancelSource::FlowCascade)?;
-            }
+        }
+        let ids: Vec<_> = chunk_members.iter().map(|folded| folded.execution.id).collect();
+        self.want(&ids)?;
+        for folded in chunk_members {
+            self.unfold_member(id, folded)?;
         }
         Ok((to < seeded).then_some(chunk + 1))
+    }
+
+    fn unfold_member(&mut self, id: &DocumentId, folded: Folded) -> Result<(), Halt> {
+        let (now, member) = (self.now, folded.execution.id);
+        if let Some(taken) = self.view(member)? {
+            return self.adopt(id, &taken, &folded);
+        }
+        self.put(folded.into_draft(now));
+        let flow = self.flow(id)?.flow();
+        if flow.stops_claims() {
+            let reason = flow.cancel.as_ref().map(|cancel| cancel.reason.clone());
+            let reason = reason.unwrap_or_default();
+            self.cancel_member(member, &reason, crate::state::CancelSource::FlowCascade)?;
+        }
+        Ok(())
     }
 }
 

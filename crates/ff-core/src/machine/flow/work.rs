@@ -128,7 +128,8 @@ impl<F: Facts> Scene<'_, F> {
         if first == next {
             return Ok(());
         }
-        facts.want_rows(&id.into(), &[row(first), row(first + 1)])?;
+        let rows: Vec<_> = (first..next).take(2).map(row).collect();
+        facts.want_rows(&id.into(), &rows)?;
         let left: Option<Left> = draft.find_row(facts, &row(first))?;
         let Some(Left { item, .. }) = left else { return Err(broken("work is lost")) };
         let rest = self.perform(id, item)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::error::EngineError;
-use ff_core::id::{ContentType, DocumentId, ExecutionId, Subject};
+use ff_core::id::{ContentType, DocumentId, ExecutionId, Home, Subject};
 use ff_core::machine::{DedupKey, DedupRecord, Need, Needs, Overlay, QueueView, RowKey};
 use ff_core::state::{Document, Execution, MemberCounts};
 use ff_core::time::TimestampMs;
@@ -37,10 +37,10 @@ pub(crate) fn load(
                 let record = dedup(connection, key)?;
                 overlay.supply_dedup(key.clone(), record);
             }
-            Need::Due(partition, now, most) => {
-                let ids = due(connection, *partition, *now, *most)?;
+            Need::Due(home, now, most) => {
+                let ids = due(connection, home.as_ref(), *now, *most)?;
                 let complete = ids.len() <= *most;
-                overlay.supply_due(*partition, ids, complete);
+                overlay.supply_due(home.clone(), ids, complete);
             }
             Need::Row(id, key) => {
                 let bytes = row(connection, id, key)?;
@@ -238,21 +238,26 @@ fn dedup(connection: &Connection, key: &DedupKey) -> Result<Option<DedupRecord>,
 /// One more than asked for, so that the caller sees whether there is more.
 fn due(
     connection: &Connection,
-    partition: Option<u16>,
+    home: Option<&Home>,
     now: TimestampMs,
     most: usize,
 ) -> Result<Vec<Subject>, EngineError> {
     let limit = most as i64 + 1;
     // The last two bytes of an id are its partition.
+    let partition = home.and_then(Home::flow_partition);
     let tail = partition.map(u16::to_be_bytes);
     let find = || {
-        let mut executions = connection.prepare_cached(statements::load_due)?;
-        let executions = executions.query_map(params![now.0, limit, tail], |row| {
-            Ok((row.get::<_, i64>(0)?, Subject::Execution(id_at(row, 1)?)))
-        })?;
-        let mut found = executions.collect::<Result<Vec<_>, _>>()?;
+        let mut found = Vec::new();
+        if home.is_none() || partition.is_some() {
+            let mut executions = connection.prepare_cached(statements::load_due)?;
+            let executions = executions.query_map(params![now.0, limit, tail], |row| {
+                Ok((row.get::<_, i64>(0)?, Subject::Execution(id_at(row, 1)?)))
+            })?;
+            found = executions.collect::<Result<Vec<_>, _>>()?;
+        }
         let mut documents = connection.prepare_cached(statements::load_due_documents)?;
-        let documents = documents.query_map(params![now.0, limit], |row| {
+        let home = home.map(Home::to_string);
+        let documents = documents.query_map(params![now.0, limit, home], |row| {
             Ok((row.get::<_, i64>(0)?, Subject::Document(document_at(row, 1)?)))
         })?;
         for document in documents {
@@ -261,8 +266,6 @@ fn due(
         Ok(found)
     };
     let mut found = find().map_err(|error: rusqlite::Error| fault(&error))?;
-    let here = |of: &Subject| partition.is_none_or(|p| of.home().flow_partition() == Some(p));
-    found.retain(|(_, of)| here(of));
     found.sort_unstable();
     found.truncate(most + 1);
     Ok(found.into_iter().map(|(_, of)| of).collect())

@@ -7,14 +7,10 @@ use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::{Envelope, Event};
 use ff_core::id::{DocumentId, ExecutionId, Subject};
 use ff_core::limits;
-use ff_core::machine::{
-    Need, Needs, Overlay, Settings, describe_edge, eligibility, list_edges, list_members,
-    list_signals, observe_signals,
-};
+use ff_core::machine::{Need, Needs, Overlay, Settings, consult};
 use ff_core::read::{
     Answer, Attempts, Context, Dues, Events, Filter, FlowSnapshot, Kids, Leaf, ListAttempts,
-    ListEvents, Listed, ListedWaitpoint, Page, Query, ReadResult, Record, Search, SearchPosition,
-    Seen, Walk, explain,
+    ListEvents, Listed, Page, Query, ReadResult, Record, Search, SearchPosition, Seen, Walk,
 };
 use ff_core::state::{Document, Execution, ListingPosition};
 use ff_core::time::TimestampMs;
@@ -34,38 +30,26 @@ pub(crate) fn answer(
     query: &Query,
     now: TimestampMs,
 ) -> Result<Answer, EngineError> {
-    let execution = |id| load::execution(connection, id);
     Ok(match query {
-        Query::Describe(q) => Answer::Describe(
-            execution(q.execution_id)?.map(|found| Box::new(Record::of(&found, now))),
-        ),
-        Query::ReadState(q) => {
-            Answer::ReadState(execution(q.execution_id)?.map(|found| found.state_vector(now)))
-        }
         Query::ReadResult(q) => Answer::ReadResult(result(connection, q)?),
         Query::ReadContext(q) => Answer::ReadContext(context(connection, q.execution_id)?),
         Query::ListAttempts(q) => Answer::ListAttempts(attempts(connection, q)?),
         Query::ListEvents(q) => Answer::ListEvents(events(connection, q)?),
         Query::Search(q) => Answer::Search(search(connection, q, now)?),
-        Query::Explain(q) => {
-            Answer::Explain(execution(q.execution_id)?.map(|found| explain(&found, now)))
-        }
-        Query::ListSignals(q) => {
-            let found = existing(connection, q.execution_id)?;
-            let listed = |overlay: &Overlay| list_signals(overlay, &found, q);
-            Answer::ListSignals(with_facts(connection, settings, listed)?)
-        }
-        Query::ObserveSignals(q) => {
-            let found = existing(connection, q.execution_id)?;
-            let observed = |overlay: &Overlay| observe_signals(overlay, &found, &q.fence);
-            Answer::ObserveSignals(with_facts(connection, settings, observed)?)
-        }
-        Query::ListWaitpoints(q) => {
-            let found = existing(connection, q.execution_id)?;
-            Answer::ListWaitpoints(ListedWaitpoint::all_of(&found, now))
-        }
         Query::ListPendingWaitpoints(q) => Answer::ListPendingWaitpoints(walk(connection, q, now)?),
         Query::ListSuspended(q) => Answer::ListSuspended(walk(connection, q, now)?),
+        Query::DescribeFlow(q) => {
+            let id = DocumentId::flow(q.flow_id, &settings.partitions);
+            let found = load::document(connection, &id)?;
+            let counts = load::tally(connection, &id)?;
+            let flow = found.as_ref().and_then(Document::flow);
+            Answer::DescribeFlow(flow.map(|flow| Box::new(FlowSnapshot::of(flow, &counts))))
+        }
+        Query::ListFlows(q) => Answer::ListFlows(walk_documents(connection, q, now)?),
+        Query::ListBudgets(q) => Answer::ListBudgets(walk_documents(connection, q, now)?),
+        Query::ListQuotaPolicies(q) => {
+            Answer::ListQuotaPolicies(walk_documents(connection, q, now)?)
+        }
         Query::ListKids(_) => {
             let keyring = schema::keyring(connection)?;
             let keyring = keyring.ok_or_else(|| EngineError::corruption("there is no keyring"))?;
@@ -78,42 +62,12 @@ pub(crate) fn answer(
             Answer::Due(Dues { items: due.map(|at| (None, at)).into_iter().collect(), now })
         }
         Query::Audit(_) => Answer::Audit(audit::audit(connection, now)?),
-        of_flows => return answer_of_flows(connection, settings, of_flows, now),
-    })
-}
-
-fn answer_of_flows(
-    connection: &Connection,
-    settings: &Arc<Settings>,
-    query: &Query,
-    now: TimestampMs,
-) -> Result<Answer, EngineError> {
-    Ok(match query {
-        Query::DescribeFlow(q) => {
-            let id = DocumentId::flow(q.flow_id, &settings.partitions);
-            let found = load::document(connection, &id)?;
-            let counts = load::tally(connection, &id)?;
-            let flow = found.as_ref().and_then(Document::flow);
-            Answer::DescribeFlow(flow.map(|flow| Box::new(FlowSnapshot::of(flow, &counts))))
+        other => {
+            let consulted = |overlay: &Overlay| consult(overlay, other, now);
+            let answer = with_facts(connection, settings, consulted)?;
+            let nobody = || EngineError::bug(format!("nobody answers {}", other.name()));
+            answer.ok_or_else(nobody)?
         }
-        Query::ListFlows(q) => Answer::ListFlows(walk_documents(connection, q, now)?),
-        Query::ListFlowMembers(q) => {
-            let listed = |overlay: &Overlay| list_members(overlay, q);
-            Answer::ListFlowMembers(with_facts(connection, settings, listed)?)
-        }
-        Query::ListFlowEdges(q) => {
-            let listed = |overlay: &Overlay| list_edges(overlay, q);
-            Answer::ListFlowEdges(with_facts(connection, settings, listed)?)
-        }
-        Query::DescribeEdge(q) => {
-            let described = |overlay: &Overlay| describe_edge(overlay, q, now);
-            Answer::DescribeEdge(with_facts(connection, settings, described)?)
-        }
-        Query::EvaluateEligibility(q) => {
-            let evaluated = |overlay: &Overlay| eligibility(overlay, q);
-            Answer::EvaluateEligibility(with_facts(connection, settings, evaluated)?)
-        }
-        other => return Err(EngineError::bug(format!("nobody answers {}", other.name()))),
     })
 }
 

@@ -248,7 +248,7 @@ local function claim(keys, args)
     bytes_left = tonumber(args[6]), any = args[7] == '1', slack = tonumber(args[8]), full = false,
     in_cluster = #keys > 1, flows = {},
   }
-  local now = clock(prefix, args[10])
+  local now = clock(prefix)
   local reply = { now }
   for i = 1, count do
     local at = 10 + (i - 1) * 5

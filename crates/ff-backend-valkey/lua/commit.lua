@@ -10,7 +10,7 @@
 -- key and the record that was read there (both empty: not looked at); new record (empty: remove; `=`:
 -- it was only read; with an event its first 6 bytes are left out and hold the last event's number);
 -- framed events (empty: none); how many they are; number of index changes, each a letter and three
--- arguments (see `change`).
+-- arguments (see `change`; letter A says what must not be there, and comes first).
 -- Reply: the store's time, then for each item the number of its last event, 0 without one; -1 when
 -- something that its group read has changed, -2 when its time is too far off: then nothing was
 -- written.
@@ -22,6 +22,10 @@ local CHANGED, TIME_OFF = -1, -2
 
 -- In place of a record that stays as it is.
 local KEPT = '='
+
+-- The letter of what must not be there: key of a hash, field. Such changes come first, and change
+-- nothing.
+local ABSENT = 'A'
 
 -- Notes of grown output that are kept for listeners.
 local TOLD_KEPT = 256
@@ -40,6 +44,13 @@ local function hindrance(args, at, now, behind, ahead)
   end
   if key ~= '' and (redis.call('GET', key) or '') ~= args[at + 7] then
     return CHANGED
+  end
+  local place = at + ITEM_ARGUMENTS
+  while args[place] == ABSENT do
+    if redis.call('HEXISTS', args[place + 1], args[place + 2]) == 1 then
+      return CHANGED
+    end
+    place = place + 4
   end
   return nil
 end
@@ -261,7 +272,7 @@ end
 
 local function commit(keys, args)
   local prefix, behind, ahead = args[2], tonumber(args[3]), tonumber(args[4])
-  local now = clock(prefix, args[6])
+  local now = clock(prefix)
   if args[5] == '1' then
     return commit_one(prefix, args, now, behind, ahead)
   end

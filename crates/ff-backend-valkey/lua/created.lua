@@ -1,9 +1,9 @@
 -- ff_created: executions of each partition of one node in the order of their submit, newest first.
 -- Keys: one of the node, for routing. Arguments: call version; prefix; entries made after this
--- instant are left out; most entries of a partition; then the partitions.
+-- instant are left out; most entries of a partition; then the partitions by their tags.
 -- Entries stand in the order in which they were written, which may differ by a moment from the
 -- order of their times: the caller sorts, and trusts what is a moment older than the last.
--- Reply: for each partition: its number, 1 when there are no older ones, then the entries (instant
+-- Reply: for each partition: its tag, 1 when there are no older ones, then the entries (instant
 -- 6 bytes, uuid 16), newest first.
 -- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
 
@@ -21,41 +21,58 @@ local function place_of(bucket, before, length)
   return low
 end
 
--- Entries of the lists; false when there are as many as wanted.
-local function from_lists(index, before, most, reply)
-  local hours = redis.call('ZRANGE', index .. ':created', 0, -1, 'REV')
+-- Entries of the lists, newest first, and whether there are no older ones.
+local function from_lists(index, before, most)
+  local found, hours = {}, redis.call('ZRANGE', index .. ':created', 0, -1, 'REV')
   for _, hour in ipairs(hours) do
     if tonumber(hour) * 3600000 <= before then
       local bucket = index .. ':created:' .. hour
       local last = place_of(bucket, before, redis.call('LLEN', bucket))
-      local from = math.max(0, last - (most - (#reply - 2)))
+      local from = math.max(0, last - (most - #found))
       if last > 0 then
         local entries = redis.call('LRANGE', bucket, from, last - 1)
         for i = #entries, 1, -1 do
-          append(reply, entries[i])
+          append(found, entries[i])
         end
       end
-      if #reply - 2 >= most then
-        return from == 0 and hour == hours[#hours]
+      if #found >= most then
+        return found, from == 0 and hour == hours[#hours]
       end
     end
   end
-  return true
+  return found, true
 end
 
--- Entries of what has outlived the lists: all of it is older than what stands in them.
-local function from_old(index, before, most, reply)
-  local left = most - (#reply - 2)
+-- The same of what stands outside the lists: it has outlived them, or came too late for its place.
+local function from_old(index, before, most)
+  local found = {}
   local rows = redis.call('ZRANGE', index .. ':old', string.format('%.0f', before), '-inf', 'BYSCORE', 'REV',
-    'LIMIT', 0, left + 1, 'WITHSCORES')
-  for i = 1, math.min(#rows, 2 * left), 2 do
-    append(reply, struct.pack('>I6', tonumber(rows[i + 1])) .. rows[i])
+    'LIMIT', 0, most + 1, 'WITHSCORES')
+  for i = 1, math.min(#rows, 2 * most), 2 do
+    append(found, struct.pack('>I6', tonumber(rows[i + 1])) .. rows[i])
   end
-  return #rows <= 2 * left
+  return found, #rows <= 2 * most
 end
 
+local function is_newer(a, b)
+  return not b or (a and struct.unpack('>I6', a) >= struct.unpack('>I6', b))
+end
+
+-- Adds the newest of both to the reply.
 local function newest(index, before, most, reply)
-  if from_lists(index, before, most, reply) and from_old(index, before, most, reply) then
+  local listed, all_listed = from_lists(index, before, most)
+  local old, all_old = from_old(index, before, most)
+  local i, j = 1, 1
+  while #reply - 2 < most and (listed[i] or old[j]) do
+    if is_newer(listed[i], old[j]) then
+      append(reply, listed[i])
+      i = i + 1
+    else
+      append(reply, old[j])
+      j = j + 1
+    end
+  end
+  if all_listed and all_old and not listed[i] and not old[j] then
     reply[2] = 1
   end
 end
@@ -65,7 +82,7 @@ local function created(keys, args)
   local reply = {}
   for p = 5, #args do
     local entry = { args[p], 0 }
-    newest(index_key(prefix, partition_home(args[p])), before, most, entry)
+    newest(index_key(prefix, args[p]), before, most, entry)
     reply[#reply + 1] = entry
   end
   return reply

@@ -1,6 +1,6 @@
 -- ff_frames: output of one attempt, and the records that it belongs to, all of one moment.
 -- Keys: record; list of attempts; then one stream for each mode. Arguments: call version; prefix;
--- partition; index of the attempt; most frames of a mode; bytes after which none is added; then for
+-- index of the attempt; most frames of a mode; bytes after which none is added; then for
 -- each mode the milliseconds and the number of the first frame wanted, the id of the last, and how
 -- long a frame lasts in milliseconds (0: as long as it is stored).
 -- Reply: the store's time; record; attempt and the one after it, as far as the list has them; then
@@ -32,11 +32,11 @@ local function read_frames(found, stream, first, last, most, most_bytes)
 end
 
 local function frames(keys, args)
-  local now, index = clock(args[2], partition_home(args[3])), tonumber(args[4])
+  local now, index = clock(args[2]), tonumber(args[3])
   local reply = { now, redis.call('GET', keys[1]), redis.call('LINDEX', keys[2], index),
     redis.call('LINDEX', keys[2], index + 1) }
   for mode = 3, #keys do
-    local at = 7 + 4 * (mode - 3)
+    local at = 6 + 4 * (mode - 3)
     local ms, seq, last, lasts = tonumber(args[at]), args[at + 1], args[at + 2], tonumber(args[at + 3])
     local stored = redis.call('XRANGE', keys[mode], '-', '+', 'COUNT', 1)[1]
     local oldest = stored
@@ -51,7 +51,7 @@ local function frames(keys, args)
     local found = { oldest and oldest[1] or false, faded and 1 or 0, 1 }
     if oldest then
       local first = string.format('%.0f-%s', ms, seq)
-      found[3] = read_frames(found, keys[mode], first, last, tonumber(args[5]), tonumber(args[6]))
+      found[3] = read_frames(found, keys[mode], first, last, tonumber(args[4]), tonumber(args[5]))
     end
     reply[mode + 2] = found
   end

@@ -1,8 +1,8 @@
--- ff_listed: entries of one list of a namespace in each partition of one node, oldest first.
+-- ff_listed: entries of one list of a namespace in some homes of one node, oldest first.
 -- Keys: one of the node, for routing. Arguments: call version; prefix; end of the list's name;
 -- instant and member (name 16 bytes, then what it lists) from which on entries are wanted; most entries of a
--- partition; then the partitions.
--- Reply: for each partition: its number, 1 when there are no later ones, then the entries (instant 6
+-- home; then the homes.
+-- Reply: for each home: its tag, 1 when there are no later ones, then the entries (instant 6
 -- bytes, signed, then the member) in their order.
 -- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
 
@@ -35,12 +35,12 @@ end
 local function listed(keys, args)
   local prefix, list, at, member, most = args[2], args[3], args[4], args[5], tonumber(args[6])
   local reply = {}
-  for p = 7, #args do
-    local key = index_key(prefix, partition_home(args[p])) .. ':' .. list
+  for h = 7, #args do
+    local key = index_key(prefix, args[h]) .. ':' .. list
     local first = entries_before(key, at, member)
     -- One more than wanted, to see whether there are later ones.
     local rows = redis.call('ZRANGE', key, first, first + most, 'WITHSCORES')
-    local entry = { args[p], #rows <= 2 * most and 1 or 0 }
+    local entry = { args[h], #rows <= 2 * most and 1 or 0 }
     for i = 1, math.min(#rows, 2 * most), 2 do
       append(entry, struct.pack('>I6', tonumber(rows[i + 1])) .. rows[i])
     end

@@ -55,7 +55,7 @@ local function peek_partition(prefix, partition, args, lanes, most, reply)
       if is_of_lane(ready[r], args[l]) then
         local entry = { partition, ready[r], ready[r + 1], 0 }
         if most >= 0 and not now then
-          now = clock(prefix, home)
+          now = clock(prefix)
           behind = is_behind(index, now)
         end
         if most < 0 or front_of(prefix, home, ready[r], most, now, behind, entry) then

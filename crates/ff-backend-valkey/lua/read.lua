@@ -1,6 +1,6 @@
 -- ff_read: values of keys, and parts of hashes, of one home and the time, all of one moment.
 -- Keys: the keys to read: first strings, then hashes. In a cluster all of one home.
--- Arguments: call version; prefix; home; number of strings; then for each part of a hash a letter,
+-- Arguments: call version; prefix; number of strings; then for each part of a hash a letter,
 -- the place of the hash among the keys, and a field: R for the value of the field; N for the entry
 -- whose name is the highest number, as that number in 4 bytes and its value; A for all fields and
 -- values in turn.
@@ -25,12 +25,12 @@ local function part_of(letter, key, field)
 end
 
 local function read(keys, args)
-  local strings = tonumber(args[4])
-  local reply = { clock(args[2], args[3]) }
+  local strings = tonumber(args[3])
+  local reply = { clock(args[2]) }
   for i = 1, strings do
     reply[i + 1] = redis.call('GET', keys[i])
   end
-  for at = 5, #args, 3 do
+  for at = 4, #args, 3 do
     reply[#reply + 1] = part_of(args[at], keys[tonumber(args[at + 1])], args[at + 2])
   end
   return reply

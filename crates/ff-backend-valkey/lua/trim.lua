@@ -1,5 +1,5 @@
--- ff_trim: removes the oldest events of one partition's log. Numbers go on from the stream's own count.
--- Keys: the partition's event stream. Arguments: call version; prefix; partition; events from
+-- ff_trim: removes the oldest events of one home's log. Numbers go on from the stream's own count.
+-- Keys: the home's event stream. Arguments: call version; prefix; events from
 -- before this instant go; of the rest the newest so many bytes stay; most entries of one call.
 -- Reply: events removed, 1 when more is to be removed.
 -- Errors: FFCALLVERSION. Events: none.
@@ -16,7 +16,7 @@ local function extent(events)
 end
 
 local function trim(keys, args)
-  local before, bytes, most = tonumber(args[4]), tonumber(args[5]), tonumber(args[6])
+  local before, bytes, most = tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
   local stream = keys[1]
   local length = redis.call('XLEN', stream)
   if length == 0 then

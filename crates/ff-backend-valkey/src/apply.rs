@@ -319,7 +319,7 @@ impl Job {
             Subject::Document(id) => document = Some(id.clone()),
         }
         Self {
-            command: Command::Tick(Tick { partition: None, most: 1 }),
+            command: Command::Tick(Tick { home: None, most: 1 }),
             home: subject.home(),
             known,
             due: Some(subject.clone()),
@@ -379,7 +379,7 @@ impl Job {
     /// Lets the machine decide.
     pub(crate) fn step(&self, overlay: &mut Overlay, now: TimestampMs) -> Result<Step, Vec<Need>> {
         if let (Some(due), Command::Tick(tick)) = (&self.due, &self.command) {
-            overlay.supply_due(tick.partition, vec![due.clone()], true);
+            overlay.supply_due(tick.home.clone(), vec![due.clone()], true);
         }
         machine::apply(overlay, &self.command, now).map_err(|needs| needs.0)
     }
@@ -461,6 +461,14 @@ impl Job {
                 | Command::ApplyEdge(_)
                 | Command::SetFlowTags(_)
                 | Command::ReplayFlow(_)
+                | Command::CreateBudget(_)
+                | Command::UpdateBudget(_)
+                | Command::ReportUsage(_)
+                | Command::ReportUsageAdmin(_)
+                | Command::RecordSpend(_)
+                | Command::CreateQuotaPolicy(_)
+                | Command::UpdateQuotaPolicy(_)
+                | Command::CheckAdmission(_)
         ) && !self.uses_grant()
     }
 

@@ -20,7 +20,7 @@ use crate::listing::{LISTS, name_of, parse_member, parse_name};
 use crate::measure::scan;
 use crate::record::Entry;
 use crate::store::Shared;
-use crate::{frames, read, reply};
+use crate::{frames, homes, read, reply};
 
 /// What an audit found, and what a repair needs to know.
 #[derive(Default)]
@@ -28,6 +28,8 @@ pub(crate) struct Findings {
     pub(crate) audited: Audited,
     /// What is listed or counted wrongly, or of which something is left, and where it is listed.
     pub(crate) mislisted: BTreeMap<Subject, Places>,
+    /// Homes that hold documents and that nobody looks for timers in.
+    pub(crate) unfound: BTreeSet<Home>,
 }
 
 /// What names an execution or document.
@@ -57,9 +59,17 @@ pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Findings, EngineError>
     let mut indexes = Indexes::default();
     let executions = executions(shared).await?;
     let documents = documents(shared).await?;
-    for partition in 0..shared.settings.partitions.flow {
-        indexes.read_timers(shared, partition).await?;
-        indexes.read_created(shared, partition).await?;
+    let mut homes: BTreeSet<_> = homes::all(shared).await?.into_iter().collect();
+    for home in documents.keys().map(|id| &id.home) {
+        if homes.insert(home.clone()) {
+            findings.unfound(home);
+        }
+    }
+    for home in &homes {
+        indexes.read_timers(shared, home).await?;
+        if let Some(partition) = home.flow_partition() {
+            indexes.read_created(shared, partition).await?;
+        }
     }
     indexes.read_queues(shared, &mut findings.audited).await?;
     indexes.read_lists(shared, &mut findings.audited).await?;
@@ -74,6 +84,14 @@ pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Findings, EngineError>
     audit.findings.mislisted.extend(unready);
     audit.orphans();
     Ok(audit.findings)
+}
+
+impl Findings {
+    fn unfound(&mut self, home: &Home) {
+        let detail = format!("{home} has documents and is not among the homes there are");
+        self.audited.report("I10", None::<String>, detail);
+        self.unfound.insert(home.clone());
+    }
 }
 
 impl Audit<'_> {
@@ -229,13 +247,14 @@ impl Indexes {
         }
     }
 
-    async fn read_timers(&mut self, shared: &Shared, partition: u16) -> Result<(), EngineError> {
-        for (id, at) in members(shared, partition, "leases").await? {
-            self.leases.insert(id, at);
+    async fn read_timers(&mut self, shared: &Shared, home: &Home) -> Result<(), EngineError> {
+        if let Some(partition) = home.flow_partition() {
+            for (id, at) in members(shared, partition, "leases").await? {
+                self.leases.insert(id, at);
+            }
         }
-        let home = Home::partition(partition);
-        for (member, at) in raw_members(shared, partition, "timers").await? {
-            let subject = reply::subject(&home, Value::BulkString(member.to_vec()))?;
+        for (member, at) in raw_members(shared, home, "timers").await? {
+            let subject = reply::subject(home, Value::BulkString(member.to_vec()))?;
             self.timers.insert(subject, at);
         }
         Ok(())
@@ -267,11 +286,11 @@ impl Indexes {
         audited: &mut Audited,
     ) -> Result<(), EngineError> {
         let family = format!("{}:idx:", shared.keys.prefix);
-        for key in scan(shared, &format!("{family}{{fp:*}}:{LISTS}*")).await? {
-            let Some((partition, name)) = parse_key(&key, &family) else { continue };
+        for key in scan(shared, &format!("{family}{{*}}:{LISTS}*")).await? {
+            let Some((home, name)) = parse_key(&key, &family) else { continue };
             let Some((code, namespace)) = parse_name(name) else { continue };
-            for (member, at) in raw_members(shared, partition, name).await? {
-                match parse_member(&Home::partition(partition), &member) {
+            for (member, at) in raw_members(shared, &home, name).await? {
+                match parse_member(&home, &member) {
                     Some((name, subject)) => {
                         let entry = (code, namespace.to_owned(), at, name);
                         self.lists.entry(subject).or_default().push(entry);
@@ -291,10 +310,9 @@ impl Indexes {
         audited: &mut Audited,
     ) -> Result<(), EngineError> {
         for key in scan(shared, &format!("{}:idx:{{fp:*:eligible", shared.keys.prefix)).await? {
-            let Some((partition, rest)) = parse_key(&key, &format!("{}:idx:", shared.keys.prefix))
-            else {
-                continue;
-            };
+            let parsed = parse_key(&key, &format!("{}:idx:", shared.keys.prefix));
+            let Some((home, rest)) = parsed else { continue };
+            let Some(partition) = home.flow_partition() else { continue };
             let Some(name) =
                 rest.strip_prefix("lane:").and_then(|rest| rest.strip_suffix(":eligible"))
             else {
@@ -402,20 +420,20 @@ async fn members(
     partition: u16,
     index: &str,
 ) -> Result<Vec<(ExecutionId, i64)>, EngineError> {
-    let members = raw_members(shared, partition, index).await?.into_iter();
+    let members = raw_members(shared, &Home::partition(partition), index).await?.into_iter();
     let id = |member: Bytes| reply::execution_id(partition, Value::BulkString(member.to_vec()));
     members.map(|(member, score)| Ok((id(member)?, score))).collect()
 }
 
-/// Members of an index of a partition with their scores.
+/// Members of an index of a home with their scores.
 async fn raw_members(
     shared: &Shared,
-    partition: u16,
+    home: &Home,
     index: &str,
 ) -> Result<Vec<(Bytes, i64)>, EngineError> {
     let mut range = redis::cmd("ZRANGE");
-    range.arg(shared.keys.index(partition, index)).arg(0).arg(-1).arg("WITHSCORES");
-    let mut items = reply::pairs(shared.send(partition, &range).await?)?.into_iter();
+    range.arg(shared.keys.index_of(home, index)).arg(0).arg(-1).arg("WITHSCORES");
+    let mut items = reply::pairs(shared.send_home(home, &range).await?)?.into_iter();
     let mut members = Vec::new();
     while let Some(member) = items.next() {
         let score = reply::number(&reply::next(&mut items)?)?;
@@ -431,9 +449,9 @@ async fn executions(
     let family = format!("{}:exec:", shared.keys.prefix);
     let keys = scan(shared, &format!("{family}{{fp:*")).await?;
     Ok(by_owner(&keys, |key| {
-        let (partition, rest) = parse_key(key, &family)?;
+        let (home, rest) = parse_key(key, &family)?;
         let (uuid, part) = rest.split_once(':')?;
-        Some((ExecutionId::new(partition, Uuid::try_parse(uuid).ok()?), part))
+        Some((ExecutionId::new(home.flow_partition()?, Uuid::try_parse(uuid).ok()?), part))
     }))
 }
 
@@ -465,8 +483,9 @@ fn by_owner<O: Ord>(
     found
 }
 
-/// Partition and rest of a key of a family.
-fn parse_key<'a>(key: &'a str, family: &str) -> Option<(u16, &'a str)> {
-    let (partition, rest) = key.strip_prefix(family)?.strip_prefix("{fp:")?.split_once("}:")?;
-    Some((partition.parse().ok()?, rest))
+/// Home and rest of a key of a family.
+fn parse_key<'a>(key: &'a str, family: &str) -> Option<(Home, &'a str)> {
+    let key = key.strip_prefix(family)?;
+    let (home, rest) = key.split_at_checked(key.find('}')? + 1)?;
+    Some((home.parse().ok()?, rest.strip_prefix(':')?))
 }

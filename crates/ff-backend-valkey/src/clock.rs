@@ -5,10 +5,13 @@
 //! and refuses one that is too far off. An estimate lags behind and never leads, but for a clock
 //! that was set back, and then the commit says so.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{PoisonError, RwLock};
 use std::time::Instant;
 
-use ff_core::id::Home;
+use ff_core::id::{Home, PartitionFamily, PartitionKey};
+use ff_core::partition::PartitionConfig;
 use ff_core::time::TimestampMs;
 
 use crate::options::LibraryClock;
@@ -24,16 +27,87 @@ pub(crate) struct Window {
 pub(crate) struct Clock {
     kind: LibraryClock,
     origin: Instant,
-    /// For each partition in a cluster, whose nodes have clocks of their own; else for all: the
-    /// store's time less the time since `origin`.
-    offsets: Box<[AtomicI64]>,
+    offsets: Offsets,
+}
+
+/// The store's time less the time since `origin`.
+#[derive(Debug)]
+enum Offsets {
+    /// One node has one clock.
+    One(AtomicI64),
+    /// Nodes of a cluster have clocks of their own, and homes move between them.
+    Each {
+        config: PartitionConfig,
+        partitions: Box<[AtomicI64]>,
+        /// Of homes that are not counted.
+        others: RwLock<HashMap<Home, AtomicI64>>,
+    },
 }
 
 const UNKNOWN: i64 = i64::MIN;
 
+impl Offsets {
+    fn of_each(config: PartitionConfig) -> Self {
+        let count: usize = config.fields().iter().map(|(_, count)| usize::from(*count)).sum();
+        Self::Each {
+            config,
+            partitions: (0..count).map(|_| AtomicI64::new(UNKNOWN)).collect(),
+            others: RwLock::default(),
+        }
+    }
+
+    fn load(&self, home: &Home) -> i64 {
+        let unknown = AtomicI64::new(UNKNOWN);
+        match self {
+            Self::One(offset) => offset.load(Ordering::Relaxed),
+            Self::Each { config, partitions, others } => match home {
+                Home::Partition(key) => {
+                    let offset = partitions.get(place_of(config, *key)).unwrap_or(&unknown);
+                    offset.load(Ordering::Relaxed)
+                }
+                other => {
+                    let others = others.read().unwrap_or_else(PoisonError::into_inner);
+                    others.get(other).unwrap_or(&unknown).load(Ordering::Relaxed)
+                }
+            },
+        }
+    }
+
+    fn change(&self, home: &Home, change: impl FnOnce(&AtomicI64)) {
+        match self {
+            Self::One(offset) => change(offset),
+            Self::Each { config, partitions, others } => match home {
+                Home::Partition(key) => {
+                    if let Some(offset) = partitions.get(place_of(config, *key)) {
+                        change(offset);
+                    }
+                }
+                other => {
+                    let known = others.read().unwrap_or_else(PoisonError::into_inner);
+                    if let Some(offset) = known.get(other) {
+                        return change(offset);
+                    }
+                    drop(known);
+                    let mut others = others.write().unwrap_or_else(PoisonError::into_inner);
+                    change(others.entry(other.clone()).or_insert(AtomicI64::new(UNKNOWN)));
+                }
+            },
+        }
+    }
+}
+
+/// The place of a partition among all partitions.
+fn place_of(config: &PartitionConfig, key: PartitionKey) -> usize {
+    let before = PartitionFamily::ALL.into_iter().take_while(|family| *family != key.family);
+    let before: usize = before.map(|family| usize::from(config.count(family))).sum();
+    before + usize::from(key.index)
+}
+
 impl Clock {
-    pub(crate) fn new(kind: LibraryClock, clocks: u16) -> Self {
-        let offsets = (0..clocks).map(|_| AtomicI64::new(UNKNOWN)).collect();
+    /// For a store on one node, or on a cluster with these partitions.
+    pub(crate) fn new(kind: LibraryClock, cluster: Option<PartitionConfig>) -> Self {
+        let one = Offsets::One(AtomicI64::new(UNKNOWN));
+        let offsets = cluster.map_or(one, Offsets::of_each);
         Self { kind, origin: Instant::now(), offsets }
     }
 
@@ -46,35 +120,26 @@ impl Clock {
     }
 
     pub(crate) fn estimate(&self, home: &Home) -> Option<TimestampMs> {
-        let offset = self.offset(home)?.load(Ordering::Relaxed);
+        let offset = self.offsets.load(home);
         (offset != UNKNOWN).then(|| TimestampMs(offset + self.elapsed_ms()))
     }
 
     /// A reply said that it was `time` when it was made.
     pub(crate) fn note(&self, home: &Home, time: TimestampMs) {
-        let Some(known) = self.offset(home) else { return };
         let offset = time.0 - self.elapsed_ms();
-        match self.kind {
-            // Replies take their time: the largest offset is the nearest to the truth.
-            LibraryClock::Server => known.fetch_max(offset, Ordering::Relaxed),
-            LibraryClock::Settable => known.swap(offset, Ordering::Relaxed),
-        };
+        self.offsets.change(home, |known| {
+            match self.kind {
+                // Replies take their time: the largest offset is the nearest to the truth.
+                LibraryClock::Server => known.fetch_max(offset, Ordering::Relaxed),
+                LibraryClock::Settable => known.swap(offset, Ordering::Relaxed),
+            };
+        });
     }
 
     /// The store found our time too far off and said its own.
     pub(crate) fn set(&self, home: &Home, time: TimestampMs) {
-        if let Some(known) = self.offset(home) {
-            known.store(time.0 - self.elapsed_ms(), Ordering::Relaxed);
-        }
-    }
-
-    /// None for a home whose node is not that of a partition: its time is read.
-    fn offset(&self, home: &Home) -> Option<&AtomicI64> {
-        match home.flow_partition() {
-            Some(partition) => self.offsets.get(usize::from(partition) % self.offsets.len()),
-            None if self.offsets.len() == 1 => self.offsets.first(),
-            None => None,
-        }
+        let offset = time.0 - self.elapsed_ms();
+        self.offsets.change(home, |known| known.store(offset, Ordering::Relaxed));
     }
 
     fn elapsed_ms(&self) -> i64 {
@@ -84,5 +149,34 @@ impl Clock {
             }
             LibraryClock::Settable => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_of_a_cluster_have_clocks_of_their_own() {
+        let config = PartitionConfig { flow: 2, budget: 1, quota: 1 };
+        let clock = Clock::new(LibraryClock::Settable, Some(config));
+        let homes = ["{fp:0}", "{fp:1}", "{b:0}", "{q:0}", "{w:a}", "{w:b}", "{g}"];
+        let homes: Vec<Home> = homes.iter().filter_map(|home| home.parse().ok()).collect();
+        for (at, home) in (1..).zip(&homes) {
+            assert_eq!(clock.estimate(home), None, "{home}");
+            clock.note(home, TimestampMs(at));
+        }
+        for (at, home) in (1..).zip(&homes) {
+            assert_eq!(clock.estimate(home), Some(TimestampMs(at)), "{home}");
+            clock.set(home, TimestampMs(-at));
+            assert_eq!(clock.estimate(home), Some(TimestampMs(-at)), "{home}");
+        }
+    }
+
+    #[test]
+    fn one_node_has_one_clock() {
+        let clock = Clock::new(LibraryClock::Settable, None);
+        clock.note(&Home::Global, TimestampMs(7));
+        assert_eq!(clock.estimate(&Home::partition(3)), Some(TimestampMs(7)));
     }
 }

@@ -11,8 +11,8 @@ use redis::Value;
 
 use crate::keys::Keys;
 use crate::log::NUMBERS;
-use crate::reply;
 use crate::store::Shared;
+use crate::{homes, reply};
 
 /// Items of one call. Everything else waits while a function runs.
 pub(crate) const ITEMS_MOST: usize = 64;
@@ -95,6 +95,9 @@ pub(crate) async fn send(
     freeing: bool,
 ) -> Result<Vec<Committed>, EngineError> {
     let Some(first) = groups.first() else { return Ok(Vec::new()) };
+    for group in groups {
+        homes::enter(shared, &group.home).await?;
+    }
     let window = shared.clock.window();
     let mut call = shared.function(if freeing { "ff_commit_freeing" } else { "ff_commit" });
     let mut keys = BTreeSet::from([shared.keys.log(&first.home)]);

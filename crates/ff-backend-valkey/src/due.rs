@@ -7,28 +7,31 @@ use ff_core::id::{ExecutionId, Home, Subject};
 use ff_core::operation::{ExpireExecution, Reply, Tick, Ticked};
 use ff_core::read::Dues;
 use ff_core::time::TimestampMs;
-use redis::Value;
+use redis::{Cmd, Value};
 
 use crate::apply::{Job, run};
 use crate::commit::ITEMS_MOST;
-use crate::everywhere::Missing;
+use crate::everywhere::{Answered, Missing};
 use crate::reply;
 use crate::store::Shared;
 
-/// The earliest entries of one partition's timers.
+/// Homes without executions that are asked together whether any has timers.
+const TOGETHER: usize = 16;
+
+/// The earliest entries of one home's timers.
 struct Front {
-    partition: u16,
+    home: Home,
     now: TimestampMs,
     entries: Vec<(TimestampMs, Subject)>,
 }
 
-/// When time has something to do next, in every partition.
+/// When time has something to do next, in every home.
 pub(crate) async fn due(shared: &Arc<Shared>) -> Result<Dues, EngineError> {
-    let mut dues = Dues::default();
-    for front in fronts(shared, None, 0).await? {
-        dues.now = dues.now.max(front.now);
+    let (now, fronts) = fronts(shared, None, 0).await?;
+    let mut dues = Dues { now, ..Dues::default() };
+    for front in fronts {
         let earliest = front.entries.iter().map(|(at, _)| *at).min();
-        dues.items.extend(earliest.map(|at| (Some(front.partition), at)));
+        dues.items.extend(earliest.map(|at| (Some(front.home), at)));
     }
     Ok(dues)
 }
@@ -36,7 +39,7 @@ pub(crate) async fn due(shared: &Arc<Shared>) -> Result<Dues, EngineError> {
 /// Carries out what is due, oldest first.
 pub(crate) async fn tick(shared: &Arc<Shared>, tick: &Tick) -> Result<Ticked, EngineError> {
     let mut due = Vec::new();
-    for front in fronts(shared, tick.partition, tick.most).await? {
+    for front in fronts(shared, tick.home.as_ref(), tick.most).await?.1 {
         due.extend(front.entries.into_iter().filter(|(at, _)| *at <= front.now));
     }
     due.sort_unstable();
@@ -51,48 +54,50 @@ pub(crate) async fn tick(shared: &Arc<Shared>, tick: &Tick) -> Result<Ticked, En
     Ok(ticked)
 }
 
-/// The earliest entries of leases and timers, `most` and one more of each.
+/// The time, and the earliest entries of leases and timers, `most` and one more of each.
 async fn fronts(
     shared: &Arc<Shared>,
-    partition: Option<u16>,
+    home: Option<&Home>,
     most: u32,
-) -> Result<Vec<Front>, EngineError> {
-    let replies = match partition {
-        Some(partition) => {
-            let mut call = shared.read_function("ff_due");
-            call.arg(1).arg(shared.keys.events(partition));
-            shared.begin(&mut call).arg(most).arg(partition);
-            vec![shared.send(partition, &call).await?]
-        }
-        None => {
-            shared
-                .everywhere("ff_due", Missing::LeaveOut, |call, partitions| {
-                    call.arg(most).arg(partitions);
-                })
-                .await?
-        }
+) -> Result<(TimestampMs, Vec<Front>), EngineError> {
+    let arguments = |call: &mut Cmd, homes: &[Home]| {
+        call.arg(most).arg(if shared.client.is_cluster() { 0 } else { TOGETHER });
+        homes.iter().for_each(|home| {
+            call.arg(home.to_string());
+        });
     };
-    let mut fronts = Vec::new();
-    for reply in replies {
-        for front in reply::array(reply)? {
-            fronts.push(read_front(shared, front)?);
+    let replies = match home {
+        Some(home) => {
+            let mut call = shared.read_function("ff_due");
+            call.arg(1).arg(shared.keys.log(home));
+            arguments(shared.begin(&mut call), std::slice::from_ref(home));
+            let reply = shared.send_home(home, &call).await?;
+            vec![Answered { homes: vec![home.clone()], reply }]
+        }
+        None => shared.in_all_homes("ff_due", Missing::LeaveOut, arguments).await?,
+    };
+    let (mut latest, mut fronts) = (TimestampMs(0), Vec::new());
+    for answered in replies {
+        let mut items = reply::array(answered.reply)?.into_iter();
+        let now = reply::instant(&reply::next(&mut items)?)?;
+        answered.homes.iter().for_each(|home| shared.clock.note(home, now));
+        latest = latest.max(now);
+        for front in items {
+            fronts.push(read_front(now, front)?);
         }
     }
-    Ok(fronts)
+    Ok((latest, fronts))
 }
 
-fn read_front(shared: &Shared, front: Value) -> Result<Front, EngineError> {
+fn read_front(now: TimestampMs, front: Value) -> Result<Front, EngineError> {
     let mut items = reply::array(front)?.into_iter();
-    let partition = reply::partition(&reply::next(&mut items)?)?;
-    let now = reply::instant(&reply::next(&mut items)?)?;
-    let home = Home::partition(partition);
-    shared.clock.note(&home, now);
+    let home = reply::home(reply::next(&mut items)?)?;
     let mut entries = Vec::new();
     while let Some(at) = items.next() {
         let subject = reply::subject(&home, reply::next(&mut items)?)?;
         entries.push((reply::instant(&at)?, subject));
     }
-    Ok(Front { partition, now, entries })
+    Ok(Front { home, now, entries })
 }
 
 /// Lets the machine fire what is due of each of these.

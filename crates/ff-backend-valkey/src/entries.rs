@@ -6,11 +6,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use ff_core::id::{DocumentId, ExecutionId};
+use ff_core::id::{DocumentId, DocumentKind, ExecutionId, Subject};
 use ff_core::machine::{RowChange, RowKey};
 use ff_core::recent::Recent;
 use ff_core::state::Document;
 
+use crate::net::NetDocument;
+use crate::read::Known;
 use crate::record::Entry;
 
 /// Records of one generation; about twice as many are kept.
@@ -52,6 +54,10 @@ impl<T> Remembered<T> {
         Self { record, rows, ended: Vec::new() }
     }
 }
+
+/// Rows of one generation beside one document; of a flow most are needed once.
+const ROWS: usize = 32;
+const ROWS_OF_FLOW: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Entries {
@@ -138,7 +144,39 @@ impl Entries {
 }
 
 #[derive(Debug)]
-pub(crate) struct Documents(Mutex<Recent<DocumentId, Remembered<Arc<Document>>>>);
+pub(crate) struct Documents(Mutex<Recent<DocumentId, RememberedDocument>>);
+
+/// A document, and rows beside it as they are at its revision.
+#[derive(Debug, Clone)]
+struct RememberedDocument {
+    document: Arc<Document>,
+    rows: Arc<Mutex<Recent<RowKey, Option<Bytes>>>>,
+}
+
+/// What a commit leaves known of the rows beside a document.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    /// The revision before the commit: what was known then and is not among these has not changed.
+    before: Option<u64>,
+    rows: Vec<(RowKey, Option<Bytes>)>,
+}
+
+impl Rows {
+    /// Those that were known, as the changes leave them. Of flows only small ones that were written:
+    /// work that is left.
+    pub(crate) fn known(changed: &NetDocument<'_>, known: &Known) -> Self {
+        let before = changed.before.map(|before| before.revision);
+        let changes = changed.rows.iter().map(|row| (row.key.clone(), row.bytes.clone()));
+        if changed.id.kind == DocumentKind::Flow {
+            let is_small = |bytes: &Bytes| bytes.len() <= ROW_BYTES_MOST;
+            let small = changes.filter(|(_, bytes)| bytes.as_ref().is_none_or(is_small));
+            return Self { before, rows: small.collect() };
+        }
+        let of = Subject::from(changed.id);
+        let unchanged = known.rows_of(&of).map(|(key, bytes)| (key.clone(), bytes.clone()));
+        Self { before, rows: unchanged.chain(changes).collect() }
+    }
+}
 
 impl Documents {
     pub(crate) fn new() -> Self {
@@ -146,32 +184,90 @@ impl Documents {
     }
 
     pub(crate) fn get(&self, id: &DocumentId) -> Option<Arc<Document>> {
-        self.lock().get(id).map(|remembered| remembered.record)
+        self.lock().get(id).map(|remembered| remembered.document)
     }
 
-    /// Rows beside a record of this revision.
-    pub(crate) fn rows(&self, id: &DocumentId, revision: u64) -> Vec<(RowKey, Bytes)> {
-        let current = self.lock().get(id).filter(|r| r.record.revision == revision);
-        current.map(|remembered| remembered.rows).unwrap_or_default()
+    /// A row beside a document at its revision, if it is remembered whether there is one.
+    pub(crate) fn row(&self, document: &Document, key: &RowKey) -> Option<Option<Bytes>> {
+        let remembered = self.lock().get(&document.id)?;
+        if remembered.document.revision != document.revision {
+            return None;
+        }
+        remembered.rows.lock().unwrap_or_else(PoisonError::into_inner).get(key)
     }
 
-    /// Keeps what the store has now, as [`Entries::keep`] does.
-    pub(crate) fn keep(
-        &self,
-        document: &Arc<Document>,
-        since: Option<u64>,
-        changes: Vec<RowChange>,
-    ) {
-        let rows = since.map(|since| self.rows(&document.id, since)).unwrap_or_default();
-        let remembered = Remembered::new(Arc::clone(document), rows, changes);
-        self.lock().keep(document.id.clone(), remembered);
+    /// Keeps what the store has now.
+    pub(crate) fn keep(&self, document: Arc<Document>, known: Rows) {
+        let mut documents = self.lock();
+        let before = documents.get(&document.id);
+        let before = before.filter(|before| Some(before.document.revision) == known.before);
+        let rows = match before {
+            Some(before) => before.rows,
+            None => {
+                let is_flow = document.id.kind == DocumentKind::Flow;
+                Arc::new(Mutex::new(Recent::new(if is_flow { ROWS_OF_FLOW } else { ROWS })))
+            }
+        };
+        let mut kept = rows.lock().unwrap_or_else(PoisonError::into_inner);
+        known.rows.into_iter().for_each(|(key, bytes)| kept.keep(key, bytes));
+        drop(kept);
+        documents.keep(document.id.clone(), RememberedDocument { document, rows });
     }
 
     pub(crate) fn forget(&self, id: &DocumentId) {
         self.lock().forget(id);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Recent<DocumentId, Remembered<Arc<Document>>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Recent<DocumentId, RememberedDocument>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ff_core::id::{BudgetId, Namespace};
+    use ff_core::machine::Family;
+    use ff_core::partition::PartitionConfig;
+    use ff_core::state::{Body, QuotaPolicy};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn document(revision: u64) -> Arc<Document> {
+        let uuid = Uuid::from_u128(1);
+        let policy = QuotaPolicy {
+            id: ff_core::id::QuotaPolicyId::new(uuid),
+            namespace: Namespace::default(),
+            spec: Default::default(),
+            created_as: Default::default(),
+            created_at: Default::default(),
+            window: Default::default(),
+            slots: 0,
+            pending: Default::default(),
+            overdue: Vec::new(),
+            waiting: 0,
+        };
+        let id = DocumentId::budget(BudgetId::new(uuid), &PartitionConfig::default());
+        let (event_seq, last_event, body) = (0, 0, Body::QuotaPolicy(Box::new(policy)));
+        Arc::new(Document { id, revision, event_seq, last_event, body })
+    }
+
+    #[test]
+    fn rows_are_remembered_as_long_as_nobody_else_writes() {
+        let documents = Documents::new();
+        let key = |n| RowKey::numbered(Family::Slot, n);
+        let row = |n: u32| (key(n), Some(Bytes::from(vec![n as u8])));
+        let rows = |before, rows| Rows { before, rows };
+        documents.keep(document(1), rows(None, vec![row(1), (key(2), None)]));
+        assert_eq!(documents.row(&document(1), &key(1)), Some(row(1).1));
+        assert_eq!(documents.row(&document(1), &key(2)), Some(None));
+        assert_eq!(documents.row(&document(1), &key(3)), None);
+        assert_eq!(documents.row(&document(2), &key(1)), None, "another revision");
+        documents.keep(document(3), rows(Some(1), vec![row(2)]));
+        assert_eq!(documents.row(&document(3), &key(1)), Some(row(1).1));
+        assert_eq!(documents.row(&document(3), &key(2)), Some(row(2).1));
+        documents.keep(document(5), rows(Some(4), vec![row(3)]));
+        assert_eq!(documents.row(&document(5), &key(1)), None, "another has written");
+        assert_eq!(documents.row(&document(5), &key(3)), Some(row(3).1));
     }
 }

@@ -1,24 +1,29 @@
-//! Read-only calls that look at all partitions: one for each primary.
+//! Read-only calls that look at many homes: one for each primary.
 //!
 //! While a slot moves to another node, a read over all slots of a node fails as a whole. Then the
-//! node is asked partition by partition, and what cannot be read at that moment is left out, or
-//! waited for, as the caller needs.
+//! node is asked home by home, and what cannot be read at that moment is left out, or waited for, as
+//! the caller needs.
 
 use std::time::Duration;
 
 use ff_core::error::EngineError;
+use ff_core::id::{Home, PartitionFamily};
 use redis::{Cmd, Value};
 
 use crate::client::Primary;
+use crate::homes;
 use crate::store::{Shared, join_all};
 
-/// Pause before a partition that is on its way is asked for again.
+/// Pause before a home that is on its way is asked for again.
 const REST: Duration = Duration::from_millis(20);
 
 /// Times that it is asked for again.
 const TRIES: usize = 250;
 
-/// What to do about partitions that cannot be read at the moment.
+/// Homes of one call. Everything else waits while a function runs.
+const HOMES_MOST: usize = 512;
+
+/// What to do about homes that cannot be read at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// Answer without them: the next look will see them.
@@ -27,81 +32,120 @@ pub(crate) enum Missing {
     Wait,
 }
 
+/// What a node answered for some homes.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) homes: Vec<Home>,
+    pub(crate) reply: Value,
+}
+
 impl Shared {
-    /// Calls a function on every primary, each for the partitions that it has. `arguments` follow
-    /// those with which every function begins.
+    /// All partitions of executions and flows.
+    pub(crate) fn partitions(&self) -> Vec<Home> {
+        self.settings.partitions.homes(PartitionFamily::Flow).collect()
+    }
+
+    /// Calls a function for all homes there are, also those that others have made since.
+    pub(crate) async fn in_all_homes(
+        &self,
+        name: &str,
+        missing: Missing,
+        arguments: impl Fn(&mut Cmd, &[Home]),
+    ) -> Result<Vec<Answered>, EngineError> {
+        let known = self.homes.known();
+        let looking = self.everywhere(name, missing, known, &arguments);
+        let (answered, new) = tokio::join!(looking, homes::learn(self));
+        let (mut answered, new) = (answered?, new?);
+        if !new.is_empty() {
+            answered.extend(self.everywhere(name, missing, new, &arguments).await?);
+        }
+        Ok(answered)
+    }
+
+    /// Calls a function on every primary, each for those of the homes that it has. `arguments`
+    /// follow those with which every function begins.
     pub(crate) async fn everywhere(
         &self,
         name: &str,
         missing: Missing,
-        arguments: impl Fn(&mut Cmd, &[u16]),
-    ) -> Result<Vec<Value>, EngineError> {
-        let mut left: Vec<u16> = (0..self.settings.partitions.flow).collect();
-        let mut replies = Vec::new();
+        homes: Vec<Home>,
+        arguments: impl Fn(&mut Cmd, &[Home]),
+    ) -> Result<Vec<Answered>, EngineError> {
+        let mut left = homes;
+        let mut answered = Vec::new();
         for _ in 0..TRIES {
-            let whole = self.round(name, &left, &arguments, |part| vec![part.to_vec()]).await?;
-            replies.extend(whole.replies);
+            let whole = self.round(name, left, &arguments, HOMES_MOST).await?;
+            answered.extend(whole.answered);
             if whole.failed.is_empty() {
-                return Ok(replies);
+                return Ok(answered);
             }
-            let one_by_one = |part: &[u16]| part.iter().map(|partition| vec![*partition]).collect();
-            let singly = self.round(name, &whole.failed, &arguments, one_by_one).await?;
-            replies.extend(singly.replies);
+            let singly = self.round(name, whole.failed, &arguments, 1).await?;
+            answered.extend(singly.answered);
             left = singly.failed;
             if left.is_empty() || missing == Missing::LeaveOut {
-                return Ok(replies);
+                return Ok(answered);
             }
             tokio::time::sleep(REST).await;
         }
-        let detail = format!("partitions {left:?} cannot be read: their slots are moving");
+        let detail = format!("{left:?} cannot be read: their slots are moving");
         Err(EngineError::Transport { outcome_unknown: false, detail })
     }
 
-    /// One round of calls for these partitions, which `cut` divides for each node.
+    /// One round of calls for these homes, at most so many of a node in each.
     async fn round(
         &self,
         name: &str,
-        partitions: &[u16],
-        arguments: &impl Fn(&mut Cmd, &[u16]),
-        cut: impl Fn(&[u16]) -> Vec<Vec<u16>>,
+        homes: Vec<Home>,
+        arguments: &impl Fn(&mut Cmd, &[Home]),
+        most: usize,
     ) -> Result<Round, EngineError> {
-        let mut calls: Vec<(Primary, Vec<u16>, Cmd)> = Vec::new();
-        let mut unowned: Vec<u16> = partitions.to_vec();
-        for primary in self.client.primaries() {
-            let owned: Vec<u16> = partitions
-                .iter()
-                .copied()
-                .filter(|partition| primary.owns(self.keys.slot(*partition)))
-                .collect();
-            unowned.retain(|partition| !owned.contains(partition));
-            for part in cut(&owned) {
+        let (shares, unowned) = self.shares(homes);
+        let mut calls: Vec<(Primary, Vec<Home>, Cmd)> = Vec::new();
+        for (primary, owned) in shares {
+            for part in owned.chunks(most) {
                 let Some(first) = part.first() else { continue };
                 let mut call = self.read_function(name);
-                call.arg(1).arg(self.keys.events(*first));
+                call.arg(1).arg(self.keys.log(first));
                 self.begin(&mut call);
-                arguments(&mut call, &part);
-                calls.push((primary.clone(), part, call));
+                arguments(&mut call, part);
+                calls.push((primary.clone(), part.to_vec(), call));
             }
         }
         let sending = calls.iter().map(|(node, _, call)| self.client.send_to(node, call));
-        let mut round = Round { replies: Vec::new(), failed: unowned };
-        for ((_, part, _), reply) in calls.iter().zip(join_all(sending).await) {
+        let replies = join_all(sending).await;
+        let mut round = Round { answered: Vec::new(), failed: unowned };
+        for ((_, homes, _), reply) in calls.into_iter().zip(replies) {
             match reply {
-                Ok(reply) => round.replies.push(reply),
+                Ok(reply) => round.answered.push(Answered { homes, reply }),
                 Err(EngineError::Transport { outcome_unknown: false, .. })
                     if self.client.is_cluster() && !self.is_closing() =>
                 {
-                    round.failed.extend(part);
+                    round.failed.extend(homes);
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(round)
     }
+
+    /// Which primary has which of these homes, and those that none has at the moment.
+    fn shares(&self, homes: Vec<Home>) -> (Vec<(Primary, Vec<Home>)>, Vec<Home>) {
+        let primaries = self.client.primaries();
+        let mut shares: Vec<_> = primaries.into_iter().map(|node| (node, Vec::new())).collect();
+        let mut unowned = Vec::new();
+        for home in homes {
+            let slot = self.keys.slot_of(&home);
+            match shares.iter_mut().find(|(node, _)| node.owns(slot)) {
+                Some((_, owned)) => owned.push(home),
+                None => unowned.push(home),
+            }
+        }
+        (shares, unowned)
+    }
 }
 
 struct Round {
-    replies: Vec<Value>,
-    /// Partitions that could not be read.
-    failed: Vec<u16>,
+    answered: Vec<Answered>,
+    /// Homes that could not be read.
+    failed: Vec<Home>,
 }

@@ -5,23 +5,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use ff_core::cursor;
 use ff_core::error::EngineError;
 use ff_core::event::{Envelope, Event, EventAbout};
 use ff_core::id::{Home, Subject};
 use ff_core::machine::Need;
 use ff_core::read::{Audited, EventFilter, Follow, Followed, From, LogCheck};
 use ff_core::time::TimestampMs;
-use redis::Value;
+use redis::{Cmd, Value};
 use tokio::sync::watch;
 
 use crate::attendance::{Attendance, Present};
-use crate::everywhere::Missing;
+use crate::everywhere::{Answered, Missing};
 use crate::read::Known;
+use crate::seen::Seen;
 use crate::store::{Shared, join_all};
-use crate::{log, read, reply};
+use crate::{homes, log, read, reply};
 
-/// Stream entries of one partition that one look reads.
+/// Stream entries of one home that one look reads.
 const ENTRIES_MOST: usize = 100;
 
 /// No call waits longer, whatever it asks for: it answers with nothing and may be repeated.
@@ -33,8 +33,8 @@ pub(crate) const TURN: Duration = Duration::from_secs(1);
 /// Pause after the connection failed.
 pub(crate) const REST: Duration = Duration::from_millis(200);
 
-/// Numbers up to which each partition's log has been seen.
-type Seen = Vec<u64>;
+/// Pause between looks at logs that nobody waits for on a connection.
+const GLANCE: Duration = Duration::from_millis(250);
 
 /// Tells followers that the log has grown. Runs only while somebody follows.
 pub(crate) struct Tail {
@@ -49,19 +49,29 @@ impl Tail {
 
     fn join(shared: &Arc<Shared>) -> Present<'_> {
         let (present, start) = shared.tail.followers.join();
-        if let Some(shift) = start {
-            for part in parts(shared) {
-                tokio::spawn(tail(Arc::clone(shared), part, shift));
+        let Some(shift) = start else { return present };
+        if shared.client.is_cluster() {
+            // One command cannot wait for streams of several slots, and a connection for each home
+            // would be too many: those that are not partitions of executions are looked at.
+            for home in shared.partitions() {
+                tokio::spawn(tail(Arc::clone(shared), Some(home), shift));
             }
+            tokio::spawn(glance(Arc::clone(shared), shift));
+        } else {
+            tokio::spawn(tail(Arc::clone(shared), None, shift));
         }
         present
     }
+
+    /// Followers look.
+    fn tell(&self) {
+        self.grown.send_modify(|turn| *turn += 1);
+    }
 }
 
-/// The partitions whose streams one connection can wait for.
+/// The partitions of executions whose streams one connection can wait for.
 pub(crate) fn parts(shared: &Shared) -> Vec<Vec<u16>> {
     let partitions = 0..shared.settings.partitions.flow;
-    // In a cluster one command cannot wait for streams of several slots.
     if shared.client.is_cluster() {
         partitions.map(|partition| vec![partition]).collect()
     } else {
@@ -69,28 +79,31 @@ pub(crate) fn parts(shared: &Shared) -> Vec<Vec<u16>> {
     }
 }
 
-/// Waits for new entries of some partitions' streams and tells of them.
-async fn tail(shared: Arc<Shared>, partitions: Vec<u16>, shift: u64) {
-    let Some(&first) = partitions.first() else { return };
-    let slot = shared.keys.slot(first);
+/// Waits for new entries of a home's stream, or of all, and tells of them.
+async fn tail(shared: Arc<Shared>, home: Option<Home>, shift: u64) {
+    let slot = shared.keys.slot_of(home.as_ref().unwrap_or(&Home::Global));
     let (mut connection, mut places) = (None, None);
     while shared.tail.followers.goes_on(shift) && !shared.is_closing() {
         let turn = async {
+            let homes = match &home {
+                Some(home) => vec![home.clone()],
+                None => homes::all(&shared).await?,
+            };
             // Where the logs end is read before followers are told to look: what comes later than
             // that ends the wait.
             let after = match places.take() {
-                Some(after) => after,
-                None => ends(&shared, &partitions).await?,
+                Some((known, after)) if known == homes => after,
+                _ => ends(&shared, homes.clone()).await?,
             };
-            shared.tail.grown.send_modify(|turn| *turn += 1);
+            shared.tail.tell();
             if connection.is_none() {
                 connection = Some(shared.client.dedicated(slot).await?);
             }
             let Some(dedicated) = &mut connection else { return Ok(()) };
-            let call = wait_for_entries(&shared, &partitions, &after);
+            let call = wait_for_entries(&shared, &homes, &after);
             let grown = dedicated.query(&call, TURN + shared.options.call_timeout).await?;
             if matches!(grown, Value::Nil) {
-                places = Some(after);
+                places = Some((homes, after));
             }
             Ok::<_, EngineError>(())
         };
@@ -102,24 +115,59 @@ async fn tail(shared: Arc<Shared>, partitions: Vec<u16>, shift: u64) {
     }
 }
 
-/// The number of the newest event of each partition.
-async fn ends(shared: &Arc<Shared>, partitions: &[u16]) -> Result<Vec<u64>, EngineError> {
-    let [partition] = partitions else { return newest(shared).await };
-    let mut call = shared.read_function("ff_events");
-    call.arg(1).arg(shared.keys.events(*partition));
-    shared.begin(&mut call).arg(0).arg(*partition).arg(0);
-    let logs = read_logs(vec![shared.send(*partition, &call).await?])?;
-    Ok(logs.into_iter().map(|(_, newest, _)| newest).collect())
+/// Looks a few times a second where the logs end that no connection waits for, and tells when one
+/// has grown.
+async fn glance(shared: Arc<Shared>, shift: u64) {
+    let mut known = None;
+    while shared.tail.followers.goes_on(shift) && !shared.is_closing() {
+        let look = async {
+            let mut homes = homes::all(&shared).await?;
+            homes.retain(|home| home.flow_partition().is_none());
+            ends(&shared, homes).await
+        };
+        match look.await {
+            Ok(found) => {
+                let found = Some(found);
+                if found != known {
+                    known = found;
+                    shared.tail.tell();
+                }
+            }
+            Err(error) => tracing::debug!(%error, "the ends of logs could not be read"),
+        }
+        tokio::time::sleep(GLANCE).await;
+    }
 }
 
-fn wait_for_entries(shared: &Shared, partitions: &[u16], after: &[u64]) -> redis::Cmd {
+/// The number of the newest event of each of these homes.
+async fn ends(shared: &Shared, homes: Vec<Home>) -> Result<Seen, EngineError> {
+    let answered = shared.everywhere("ff_events", Missing::Wait, homes, ask_for_ends).await?;
+    read_ends(answered)
+}
+
+fn ask_for_ends(call: &mut Cmd, homes: &[Home]) {
+    call.arg(0);
+    homes.iter().for_each(|home| {
+        call.arg(home.to_string()).arg(0);
+    });
+}
+
+fn read_ends(answered: Vec<Answered>) -> Result<Seen, EngineError> {
+    let mut seen = Seen::default();
+    for (home, newest, _) in read_logs(answered)? {
+        seen.note(home, newest);
+    }
+    Ok(seen)
+}
+
+fn wait_for_entries(shared: &Shared, homes: &[Home], after: &Seen) -> Cmd {
     let mut call = redis::cmd("XREAD");
     call.arg("COUNT").arg(1).arg("BLOCK").arg(TURN.as_millis() as u64).arg("STREAMS");
-    for partition in partitions {
-        call.arg(shared.keys.events(*partition));
+    for home in homes {
+        call.arg(shared.keys.log(home));
     }
-    for number in after {
-        call.arg(format!("0-{}", log::entry_of(*number)));
+    for home in homes {
+        call.arg(format!("0-{}", log::entry_of(after.of(home))));
     }
     call
 }
@@ -131,14 +179,14 @@ pub(crate) async fn events(
 ) -> Result<Followed, EngineError> {
     let deadline = Instant::now() + wait.min(LONGEST_WAIT);
     let scope = follow.filter.scope();
-    let partitions = usize::from(shared.settings.partitions.flow);
     let from_start = follow.from == From::Start;
-    let mut seen: Seen = match &follow.from {
-        From::Now => newest(shared).await?,
-        From::Start => vec![0; partitions],
-        From::Cursor(text) => cursor::decode::<Seen>(&scope, text)?,
+    let mut seen = match &follow.from {
+        From::Now => {
+            read_ends(shared.in_all_homes("ff_events", Missing::Wait, ask_for_ends).await?)?
+        }
+        From::Start => Seen::default(),
+        From::Cursor(text) => Seen::parse(&scope, text, &shared.settings.partitions)?,
     };
-    seen.resize(partitions, 0);
     let _follower = (!wait.is_zero()).then(|| Tail::join(shared));
     let mut grown = shared.tail.grown.subscribe();
     let mut gap = false;
@@ -147,7 +195,7 @@ pub(crate) async fn events(
         let look = look(shared, &follow.filter, &mut seen, follow.limit as usize).await?;
         gap |= look.gap && !from_start;
         if !look.items.is_empty() {
-            let cursor = cursor::encode(&scope, &seen);
+            let cursor = seen.cursor(&scope);
             return Ok(Followed::Events { items: look.items, cursor, gap });
         }
         if look.more {
@@ -155,7 +203,7 @@ pub(crate) async fn events(
         }
         let changed = tokio::time::timeout_at(deadline.into(), grown.changed()).await;
         if changed.is_err() || shared.is_closing() {
-            let cursor = cursor::encode(&scope, &seen);
+            let cursor = seen.cursor(&scope);
             return Ok(Followed::Events { items: Vec::new(), cursor, gap });
         }
     }
@@ -169,7 +217,7 @@ struct Look {
     more: bool,
 }
 
-/// Events after `seen`, which moves behind what was looked at. Partitions are merged by time, so
+/// Events after `seen`, which moves behind what was looked at. Logs are merged by time, so
 /// that a reader sees about the order in which things happened.
 async fn look(
     shared: &Arc<Shared>,
@@ -180,7 +228,7 @@ async fn look(
     let mut look = Look { items: Vec::new(), gap: false, more: false };
     let mut events = Vec::new();
     for log in logs(shared, seen).await? {
-        let after = seen[usize::from(log.partition)];
+        let after = seen.of(&log.home);
         let first = log.events.first().map(|event| event.number);
         look.gap |= first.is_some_and(|first| log::entry_of(first) > log::entry_of(after + 1));
         look.more |= log.more;
@@ -194,10 +242,7 @@ async fn look(
             break;
         }
         let event = &envelope.event;
-        let partition = event.subject.home().flow_partition().map(usize::from);
-        if let Some(place) = partition.and_then(|partition| seen.get_mut(partition)) {
-            *place = (*place).max(event.number);
-        }
+        seen.note(event.subject.home(), event.number);
         if filter.matches(&envelope) {
             look.items.push(envelope);
         }
@@ -205,16 +250,16 @@ async fn look(
     Ok(look)
 }
 
-/// A stretch of one partition's log.
+/// A stretch of one home's log.
 struct Log {
-    partition: u16,
+    home: Home,
     /// It goes on behind them.
     more: bool,
     events: Vec<Event>,
 }
 
 impl Log {
-    /// Each event with a time that does not fall behind the one before: the order of a partition's
+    /// Each event with a time that does not fall behind the one before: the order of a home's
     /// log is that of its numbers, and times may differ from it by a moment.
     fn in_order(self) -> impl Iterator<Item = (TimestampMs, Event)> {
         self.events.into_iter().scan(TimestampMs(0), |latest, event| {
@@ -225,24 +270,24 @@ impl Log {
 }
 
 async fn logs(shared: &Arc<Shared>, seen: &Seen) -> Result<Vec<Log>, EngineError> {
-    let replies = shared
-        .everywhere("ff_events", Missing::LeaveOut, |call, partitions| {
+    let answered = shared
+        .in_all_homes("ff_events", Missing::LeaveOut, |call, homes| {
             call.arg(ENTRIES_MOST);
-            for partition in partitions {
-                call.arg(partition).arg(seen[usize::from(*partition)]);
-            }
+            homes.iter().for_each(|home| {
+                call.arg(home.to_string()).arg(seen.of(home));
+            });
         })
         .await?;
-    let log = |(partition, more, entries): Read| {
-        let after = seen.get(usize::from(partition)).copied().unwrap_or(0);
+    let log = |(home, more, entries): Read| {
+        let after = seen.of(&home);
         let mut events = Vec::new();
         for (last, entry) in entries {
-            events.extend(log::decode_entry(&Home::partition(partition), last, &entry)?);
+            events.extend(log::decode_entry(&home, last, &entry)?);
         }
         events.retain(|event| event.number > after);
-        Ok(Log { partition, more: more == 1, events })
+        Ok(Log { home, more: more == 1, events })
     };
-    read_logs(replies)?.into_iter().map(log).collect()
+    read_logs(answered)?.into_iter().map(log).collect()
 }
 
 /// Follows all logs from their beginning.
@@ -251,13 +296,13 @@ pub(crate) async fn check_logs(
     audited: &mut Audited,
 ) -> Result<LogCheck, EngineError> {
     let mut check = LogCheck::default();
-    let mut seen: Seen = vec![0; usize::from(shared.settings.partitions.flow)];
+    let mut seen = Seen::default();
     loop {
         let mut more = false;
         for log in logs(shared, &seen).await? {
             more |= log.more;
             for event in &log.events {
-                seen[usize::from(log.partition)] = event.number;
+                seen.note(log.home.clone(), event.number);
                 check.note(audited, event);
             }
         }
@@ -267,41 +312,25 @@ pub(crate) async fn check_logs(
     }
 }
 
-/// A partition, a number about its log, and entries with the number of their last event.
-type Read = (u16, u64, Vec<(u64, Bytes)>);
+/// A home, a number about its log, and entries with the number of their last event.
+type Read = (Home, u64, Vec<(u64, Bytes)>);
 
-fn read_logs(replies: Vec<Value>) -> Result<Vec<Read>, EngineError> {
+fn read_logs(answered: Vec<Answered>) -> Result<Vec<Read>, EngineError> {
     let mut logs = Vec::new();
-    for reply in replies {
-        for log in reply::array(reply)? {
+    for answered in answered {
+        for log in reply::array(answered.reply)? {
             let mut items = reply::array(log)?.into_iter();
-            let partition = reply::partition(&reply::next(&mut items)?)?;
+            let home = reply::home(reply::next(&mut items)?)?;
             let number = reply::number(&reply::next(&mut items)?)?.unsigned_abs();
             let mut entries = Vec::new();
             while let Some(last) = items.next() {
                 let entry = reply::some_bytes(reply::next(&mut items)?)?;
                 entries.push((reply::number(&last)?.unsigned_abs(), entry));
             }
-            logs.push((partition, number, entries));
+            logs.push((home, number, entries));
         }
     }
     Ok(logs)
-}
-
-async fn newest(shared: &Arc<Shared>) -> Result<Seen, EngineError> {
-    let replies = shared
-        .everywhere("ff_events", Missing::Wait, |call, partitions| {
-            call.arg(0);
-            for partition in partitions {
-                call.arg(partition).arg(0);
-            }
-        })
-        .await?;
-    let mut seen = vec![0; usize::from(shared.settings.partitions.flow)];
-    for (partition, newest, _) in read_logs(replies)? {
-        seen[usize::from(partition)] = newest;
-    }
-    Ok(seen)
 }
 
 /// Events with what their records say now.

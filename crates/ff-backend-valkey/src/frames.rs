@@ -117,7 +117,7 @@ async fn find(
     for mode in modes {
         call.arg(shared.keys.frames(id, index, *mode));
     }
-    shared.begin(&mut call).arg(id.partition()).arg(index);
+    shared.begin(&mut call).arg(index);
     let limit = wanted.map_or(0, |(range, _)| range.limit);
     call.arg(limit).arg(limits::STREAM_READ_BYTES);
     if let Some((range, modes)) = wanted {

@@ -16,6 +16,7 @@ use ff_core::time::TimestampMs;
 
 use crate::audit::Places;
 use crate::commit::{Change, Group, Wire};
+use crate::entries::Rows;
 use crate::keys::{Keys, class_of, queue_name};
 use crate::listing::{is_same_member, list_name, member};
 use crate::log::{self, NUMBERS};
@@ -29,7 +30,11 @@ use crate::{document, frames, subject};
 /// An hour of the list of submits.
 pub(crate) const HOUR_MS: i64 = 3_600_000;
 
-/// The index of executions that have outlived the list of their hour.
+/// Entries of a list of submits stand out of the order of their times by less than this: a commit
+/// accepts a decision that is a little old.
+pub(crate) const DISORDER_MS: i64 = 1_000;
+
+/// The index of executions that have outlived the list of their hour, or came too late for it.
 pub(crate) const OLD: &str = "old";
 
 /// The field beside the counts of a flow's members that keeps them from being claimed.
@@ -59,7 +64,7 @@ pub(crate) struct Item {
 #[derive(Debug)]
 pub(crate) enum After {
     Execution(Arc<Entry>),
-    Document(Arc<Document>),
+    Document(Arc<Document>, Rows),
 }
 
 /// Items that are committed together or not at all, in the order of their events' numbers.
@@ -128,8 +133,9 @@ pub(crate) fn bundle(
     }
     for changed in &net.documents {
         let mut draft = Draft::new(shared, changed.id.into(), times);
+        draft.assume(known);
         draft.dedup(dedups.next().flatten(), known);
-        draft.document(changed)?;
+        draft.document(changed, known)?;
         draft.push(&mut items, &mut wires, &changed.events)?;
     }
     wires.extend(guards(shared, net, known, times));
@@ -174,6 +180,7 @@ fn guards(shared: &Shared, net: &Net<'_>, known: &Known, times: Times) -> Vec<Wi
     for (id, found) in &known.documents {
         if !net.documents.iter().any(|changed| changed.id == id) {
             let mut draft = Draft::new(shared, id.into(), times);
+            draft.assume(known);
             draft.revision = found.as_ref().map(|found| document::revision(found));
             guards.push(draft.guard());
         }
@@ -210,7 +217,7 @@ pub(crate) fn relist_document(
 ) -> Result<Bundle, EngineError> {
     let mut draft = Draft::new(shared, id.into(), Times { now, until: None });
     draft.relist_document(id, found.map(|found| &**found), places);
-    draft.document(&NetDocument::unchanged(id, found))?;
+    draft.document(&NetDocument::unchanged(id, found), &Known::default())?;
     draft.alone()
 }
 
@@ -294,7 +301,16 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn document(&mut self, changed: &NetDocument<'_>) -> Result<(), EngineError> {
+    /// What is thought to be absent must be so. Comes before all that is changed.
+    fn assume(&mut self, known: &Known) {
+        let hash = self.keys.beside_of(&self.subject);
+        for key in known.assumed_of(&self.subject) {
+            let (key, hash) = (row_field(key), hash.clone());
+            self.changes.push(Change { letter: b'A', key: hash, a: key.into(), b: Bytes::new() });
+        }
+    }
+
+    fn document(&mut self, changed: &NetDocument<'_>, known: &Known) -> Result<(), EngineError> {
         let (before, after) = (changed.before.map(|d| &**d), changed.after.map(|d| &**d));
         self.revision = before.map(document::revision);
         self.since = before.map(|before| before.revision);
@@ -309,7 +325,8 @@ impl<'a> Draft<'a> {
         }
         self.rows(&changed.rows);
         self.record = after.map(document::encode).transpose()?.unwrap_or_default();
-        self.after = changed.after.map(|document| After::Document(Arc::clone(document)));
+        let rows = Rows::known(changed, known);
+        self.after = changed.after.map(|document| After::Document(Arc::clone(document), rows));
         Ok(())
     }
 
@@ -486,6 +503,11 @@ impl<'a> Draft<'a> {
     /// An entry of the list that searches walk.
     fn list_created(&mut self, execution: &Execution) {
         let created = execution.about.created_at.0;
+        if self.times.now.0 - created >= DISORDER_MS {
+            // A member that is made long after its flow was submitted.
+            self.change(b'Z', self.index_key(OLD), created.to_string(), "");
+            return;
+        }
         let mut entry = Vec::with_capacity(22);
         push_uint(&mut entry, created.unsigned_abs(), 6);
         entry.extend_from_slice(execution.id.uuid().as_bytes());
@@ -529,7 +551,7 @@ impl<'a> Draft<'a> {
         self.retime("timers", found.and_then(Document::due));
         self.unlist(places);
         self.lists(&Relisted::of_document(None, found));
-        let Some(found) = found else { return };
+        let Some(flow) = found.and_then(Document::flow) else { return };
         let fields = PublicState::ALL.iter().map(|state| *state as u8);
         for field in fields.chain([MemberCounts::STARTED]) {
             let count = places.counts.fields().find(|(counted, _)| *counted == field);
@@ -541,7 +563,7 @@ impl<'a> Draft<'a> {
                 None => self.change(b'E', tally, field.to_string(), ""),
             }
         }
-        self.stop(id, found.flow().is_some_and(Flow::stops_claims));
+        self.stop(id, flow.stops_claims());
     }
 
     /// Takes it out of all lists that name it.
@@ -616,7 +638,7 @@ impl Item {
                 let entry = Arc::make_mut(entry);
                 Arc::make_mut(&mut entry.execution).last_event = number;
             }
-            After::Document(document) if number > 0 => {
+            After::Document(document, _) if number > 0 => {
                 Arc::make_mut(document).last_event = number;
             }
             _ => {}

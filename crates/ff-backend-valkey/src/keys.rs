@@ -113,13 +113,14 @@ impl Keys {
         format!("lane:{queue}:eligible")
     }
 
-    pub(crate) fn clock(&self, partition: u16) -> String {
-        format!("{}:clock:{{fp:{partition}}}", self.prefix)
-    }
-
     /// The partition counts of this deployment.
     pub(crate) fn config(&self) -> String {
         format!("{}:config:partitions", self.prefix)
+    }
+
+    /// The namespaces that have a home.
+    pub(crate) fn homes(&self) -> String {
+        format!("{}:homes:{{g}}", self.prefix)
     }
 
     /// The keys that sign waitpoint tokens.

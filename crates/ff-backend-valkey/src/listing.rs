@@ -1,4 +1,4 @@
-//! Lists over all executions or documents of a namespace: a sorted set in each partition, merged, in
+//! Lists over all executions or documents of a namespace: a sorted set in each home, merged, in
 //! the order of their entries.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::store::Shared;
 use crate::subject;
 use crate::walk::{self, Course};
 
-/// With which the names of all lists of a partition begin.
+/// With which the names of all lists of a home begin.
 pub(crate) const LISTS: &str = "list:";
 
 /// Before every instant, as the store says it.
@@ -71,19 +71,23 @@ impl<W: read::Walk> Course for Listed<'_, W> {
 
     const FUNCTION: &'static str = "ff_listed";
 
+    fn homes(&self, shared: &Shared) -> Vec<Home> {
+        W::LIST.family().homes(&shared.settings.partitions, self.0.namespace())
+    }
+
     fn arguments(&self, call: &mut Cmd, behind: Option<ListingPosition>, most: usize) {
         call.arg(list_name(W::LIST, self.0.namespace()));
         match behind {
-            // The member itself may stand in a later partition.
+            // The member itself may stand in a later home.
             Some(at) => call.arg(at.at.0).arg(member(&at.subject, at.name)),
             None => call.arg(BEGINNING).arg(""),
         };
         call.arg(most);
     }
 
-    fn position(partition: u16, entry: &[u8]) -> Option<ListingPosition> {
+    fn position(home: &Home, entry: &[u8]) -> Option<ListingPosition> {
         let (at, member) = entry.split_first_chunk()?;
-        let (name, subject) = parse_member(&Home::partition(partition), member)?;
+        let (name, subject) = parse_member(home, member)?;
         Some(ListingPosition { at: TimestampMs(int(*at)), name, subject })
     }
 

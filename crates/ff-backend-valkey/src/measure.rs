@@ -17,7 +17,7 @@ const SCAN_COUNT: usize = 1000;
 const SCAN_EDGE: &str = "0";
 
 /// Commands that only clients send. What functions do counts among the others.
-const OF_CLIENTS: [&str; 6] = ["fcall", "fcall_ro", "brpop", "ltrim", "xread", "wait"];
+const OF_CLIENTS: [&str; 7] = ["fcall", "fcall_ro", "brpop", "ltrim", "xread", "wait", "scard"];
 /// In a cluster no function pushes wake tokens, clients do.
 const OF_CLIENTS_IN_A_CLUSTER: [&str; 1] = ["lpush"];
 

@@ -8,13 +8,10 @@ use ff_core::content::Content;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::Envelope;
 use ff_core::id::{DocumentId, ExecutionId, Home};
-use ff_core::machine::{
-    Need, Needs, Overlay, describe_edge, eligibility, list_edges, list_members, list_signals,
-    observe_signals,
-};
+use ff_core::machine::{Need, Needs, Overlay, consult};
 use ff_core::read::{
     Answer, Attempts, Context, DescribeFlow, Events, FlowSnapshot, Kids, ListAttempts, ListEvents,
-    ListedWaitpoint, Query, ReadResult, Record, explain,
+    Query, ReadResult,
 };
 use ff_core::state::{Attempt, Document};
 use ff_core::time::TimestampMs;
@@ -42,66 +39,30 @@ pub(crate) fn decode<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T,
 
 pub(crate) async fn answer(shared: &Arc<Shared>, query: Query) -> Result<Answer, EngineError> {
     Ok(match query {
-        Query::Describe(q) => {
-            let (now, entry) = find(shared, q.execution_id).await?;
-            Answer::Describe(entry.map(|found| Box::new(Record::of(&found.execution, now))))
-        }
-        Query::ReadState(q) => {
-            let (now, entry) = find(shared, q.execution_id).await?;
-            Answer::ReadState(entry.map(|found| found.execution.state_vector(now)))
-        }
         Query::ReadResult(q) => Answer::ReadResult(result(shared, &q).await?),
         Query::ReadContext(q) => Answer::ReadContext(context(shared, q.execution_id).await?),
         Query::ListAttempts(q) => Answer::ListAttempts(attempts(shared, &q).await?),
         Query::ListEvents(q) => Answer::ListEvents(events(shared, &q).await?),
         Query::Search(q) => Answer::Search(search::search(shared, &q).await?),
-        Query::Explain(q) => {
-            let (now, entry) = find(shared, q.execution_id).await?;
-            Answer::Explain(entry.map(|found| explain(&found.execution, now)))
-        }
-        Query::ListSignals(q) => {
-            let found = existing(shared, q.execution_id).await?.execution;
-            let listed = |overlay: &Overlay| list_signals(overlay, &found, &q);
-            Answer::ListSignals(with_facts(shared, listed).await?)
-        }
-        Query::ObserveSignals(q) => {
-            let found = existing(shared, q.execution_id).await?.execution;
-            let observed = |overlay: &Overlay| observe_signals(overlay, &found, &q.fence);
-            Answer::ObserveSignals(with_facts(shared, observed).await?)
-        }
-        Query::ListWaitpoints(q) => {
-            let (now, found) = existing_at(shared, q.execution_id).await?;
-            Answer::ListWaitpoints(ListedWaitpoint::all_of(&found.execution, now))
-        }
         Query::ListPendingWaitpoints(q) => {
             Answer::ListPendingWaitpoints(listing::walk(shared, &q).await?)
         }
         Query::ListSuspended(q) => Answer::ListSuspended(listing::walk(shared, &q).await?),
         Query::DescribeFlow(q) => Answer::DescribeFlow(flow(shared, &q).await?),
         Query::ListFlows(q) => Answer::ListFlows(listing::walk(shared, &q).await?),
-        Query::ListFlowMembers(q) => {
-            let listed = |overlay: &Overlay| list_members(overlay, &q);
-            Answer::ListFlowMembers(with_facts(shared, listed).await?)
-        }
-        Query::ListFlowEdges(q) => {
-            let listed = |overlay: &Overlay| list_edges(overlay, &q);
-            Answer::ListFlowEdges(with_facts(shared, listed).await?)
-        }
-        Query::DescribeEdge(q) => {
-            let home = DocumentId::flow(q.flow_id, &shared.settings.partitions).home;
-            let now = read::now(shared, &home).await?;
-            let described = |overlay: &Overlay| describe_edge(overlay, &q, now);
-            Answer::DescribeEdge(with_facts(shared, described).await?)
-        }
-        Query::EvaluateEligibility(q) => {
-            let evaluated = |overlay: &Overlay| eligibility(overlay, &q);
-            Answer::EvaluateEligibility(with_facts(shared, evaluated).await?)
-        }
+        Query::ListBudgets(q) => Answer::ListBudgets(listing::walk(shared, &q).await?),
+        Query::ListQuotaPolicies(q) => Answer::ListQuotaPolicies(listing::walk(shared, &q).await?),
         Query::ListKids(_) => Answer::ListKids(Kids::from(&*keyring::refresh(shared).await?)),
         Query::ReadStream(q) => Answer::ReadStream(frames::page(shared, &q.range()).await?),
         Query::ReadSummary(q) => Answer::ReadSummary(frames::summary(shared, &q).await?),
         Query::Due(_) => Answer::Due(due::due(shared).await?),
         Query::Audit(_) => Answer::Audit(audit::audit(shared).await?.audited),
+        other => {
+            let consulted = |overlay: &Overlay, now| consult(overlay, &other, now);
+            let answer = with_facts(shared, consulted).await?;
+            let nobody = || EngineError::bug(format!("nobody answers {}", other.name()));
+            answer.ok_or_else(nobody)?
+        }
     })
 }
 
@@ -109,7 +70,7 @@ pub(crate) async fn answer(shared: &Arc<Shared>, query: Query) -> Result<Answer,
 /// is of one moment.
 pub(crate) async fn with_facts<T>(
     shared: &Shared,
-    answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
+    answer: impl Fn(&Overlay, TimestampMs) -> Result<Result<T, Refusal>, Needs>,
 ) -> Result<T, EngineError> {
     decide(shared, true, Overlay::new(Arc::clone(&shared.settings)), answer).await
 }
@@ -120,18 +81,19 @@ pub(crate) async fn with_more<T>(
     known: Overlay,
     answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
 ) -> Result<T, EngineError> {
-    decide(shared, false, known, answer).await
+    decide(shared, false, known, |overlay, _| answer(overlay)).await
 }
 
 async fn decide<T>(
     shared: &Shared,
     of_one_moment: bool,
     mut overlay: Overlay,
-    answer: impl Fn(&Overlay) -> Result<Result<T, Refusal>, Needs>,
+    answer: impl Fn(&Overlay, TimestampMs) -> Result<Result<T, Refusal>, Needs>,
 ) -> Result<T, EngineError> {
     let mut known: BTreeMap<Home, Known> = BTreeMap::new();
+    let mut now = TimestampMs(0);
     loop {
-        let needs = match answer(&overlay) {
+        let needs = match answer(&overlay, now) {
             Ok(answer) => return Ok(answer?),
             Err(needs) => needs,
         };
@@ -151,6 +113,7 @@ async fn decide<T>(
         for (home, read) in join_all(reads).await {
             let read = read?;
             read.supply(&mut overlay)?;
+            now = read.read_at.unwrap_or(now);
             if of_one_moment {
                 known.insert(home, read);
             }

@@ -1,12 +1,12 @@
 //! Reads what a step needs: one call for one home.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::error::EngineError;
-use ff_core::id::{DocumentId, ExecutionId, Home, Subject};
+use ff_core::id::{DocumentId, DocumentKind, ExecutionId, Home, Subject};
 use ff_core::machine::{DedupKey, DedupRecord, Need, Overlay, RowKey};
 use ff_core::state::{Document, MemberCounts};
 use ff_core::time::TimestampMs;
@@ -27,6 +27,8 @@ pub(crate) struct Known {
     /// As stored: a commit compares the bytes.
     pub(crate) dedups: HashMap<DedupKey, Option<Bytes>>,
     rows: HashMap<RowName, Option<Bytes>>,
+    /// Rows that are only thought to be absent: a commit looks.
+    assumed: HashSet<RowName>,
     /// The store's time when all of it was read; none: it was assumed or remembered.
     pub(crate) read_at: Option<TimestampMs>,
 }
@@ -63,23 +65,45 @@ impl Known {
                 found
             }
             Need::Row(of, key) => {
-                let rows = match of {
-                    Subject::Execution(id) => {
-                        let known = self.entry(*id).map(|entry| entry.execution.revision);
-                        known.map(|revision| shared.entries.beside(*id, revision).rows)
-                    }
-                    Subject::Document(id) => {
-                        let known = self.document(id).map(|document| document.revision);
-                        known.map(|revision| shared.documents.rows(id, revision))
-                    }
-                };
-                let row = rows.into_iter().flatten().find(|(other, _)| other == key);
-                let found = row.is_some();
-                self.rows.extend(row.map(|(key, bytes)| ((of.clone(), key), Some(bytes))));
-                found
+                let (name, row) = ((of.clone(), key.clone()), self.remembered(shared, of, key));
+                match row {
+                    Some(row) => drop(self.rows.insert(name, row)),
+                    None if key.family.is_mostly_new() => self.assume(name),
+                    None => return false,
+                }
+                true
             }
             _ => false,
         }
+    }
+
+    /// A row as it stood beside the record that is known, if it is remembered whether there was one.
+    fn remembered(&self, shared: &Shared, of: &Subject, key: &RowKey) -> Option<Option<Bytes>> {
+        match of {
+            Subject::Execution(id) => {
+                let revision = self.entry(*id)?.execution.revision;
+                let mut rows = shared.entries.beside(*id, revision).rows.into_iter();
+                rows.find(|(other, _)| other == key).map(|(_, bytes)| Some(bytes))
+            }
+            Subject::Document(id) => shared.documents.row(self.document(id)?, key),
+        }
+    }
+
+    /// A row is taken for absent.
+    pub(crate) fn assume(&mut self, name: RowName) {
+        self.assumed.insert(name.clone());
+        self.rows.insert(name, None);
+    }
+
+    /// Rows beside a record that are taken for absent.
+    pub(crate) fn assumed_of(&self, of: &Subject) -> impl Iterator<Item = &RowKey> {
+        self.assumed.iter().filter(move |(subject, _)| subject == of).map(|(_, key)| key)
+    }
+
+    /// Rows beside a record.
+    pub(crate) fn rows_of(&self, of: &Subject) -> impl Iterator<Item = (&RowKey, &Option<Bytes>)> {
+        let rows = self.rows.iter().filter(move |((subject, _), _)| subject == of);
+        rows.map(|((_, key), bytes)| (key, bytes))
     }
 
     /// Adds what another command knows or assumes.
@@ -90,6 +114,7 @@ impl Known {
         self.results.extend(other.results);
         self.dedups.extend(other.dedups);
         self.rows.extend(other.rows);
+        self.assumed.extend(other.assumed);
     }
 
     /// Hands it all to the machine.
@@ -335,7 +360,7 @@ impl Reading {
         } else {
             call.arg(self.strings.len() + hashes.len()).arg(&self.strings).arg(&hashes);
         }
-        shared.begin(&mut call).arg(home.to_string()).arg(self.strings.len());
+        shared.begin(&mut call).arg(self.strings.len());
         for (part, key) in &self.parts {
             let place = self.strings.len() + hashes.binary_search(&key).unwrap_or_default() + 1;
             match part {
@@ -352,11 +377,6 @@ impl Reading {
         }
         Ok((now, Values(items)))
     }
-}
-
-/// The time of a home.
-pub(crate) async fn now(shared: &Shared, home: &Home) -> Result<TimestampMs, EngineError> {
-    Ok(Reading::default().send(shared, home).await?.0)
 }
 
 /// The values of some keys of a partition, and the time.
@@ -405,9 +425,12 @@ pub(crate) async fn documents(
     home: &Home,
     ids: &[DocumentId],
 ) -> Result<(TimestampMs, Vec<Option<Counted>>), EngineError> {
+    // Only flows have members.
+    let has_members = |id: &&DocumentId| id.kind == DocumentKind::Flow;
+    let counted = || ids.iter().filter(has_members);
     let reading = Reading {
         strings: ids.iter().map(|id| shared.keys.of_document(id, "core")).collect(),
-        parts: ids.iter().map(|id| (Part::All, shared.keys.tally(id))).collect(),
+        parts: counted().map(|id| (Part::All, shared.keys.tally(id))).collect(),
     };
     let (now, mut values) = reading.send(shared, home).await?;
     let mut found = Vec::with_capacity(ids.len());
@@ -416,8 +439,8 @@ pub(crate) async fn documents(
         found.push(record.map(|record| document::decode(id, &record)).transpose()?);
     }
     let mut counted = Vec::with_capacity(ids.len());
-    for document in found {
-        let counts = values.counts()?;
+    for (id, document) in ids.iter().zip(found) {
+        let counts = if has_members(&id) { values.counts()? } else { MemberCounts::default() };
         counted.push(document.map(|document| (document, counts)));
     }
     Ok((now, counted))

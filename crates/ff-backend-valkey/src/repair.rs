@@ -9,17 +9,20 @@ use ff_core::read::Repaired;
 use crate::audit::{Findings, Places, audit};
 use crate::commit::{self, Committed};
 use crate::item::{Bundle, relist, relist_document};
-use crate::read;
 use crate::store::Shared;
+use crate::{homes, read};
 
 /// Tries for one record that others keep changing.
 const TRIES: usize = 20;
 
 /// Each record is a commit of its own, which rests on its being as it was read.
 pub(crate) async fn repair(shared: &Arc<Shared>) -> Result<Repaired, EngineError> {
-    let Findings { audited: found, mislisted } = audit(shared).await?;
-    if mislisted.is_empty() {
+    let Findings { audited: found, mislisted, unfound } = audit(shared).await?;
+    if mislisted.is_empty() && unfound.is_empty() {
         return Ok(Repaired { left: found.clone(), found });
+    }
+    for home in &unfound {
+        homes::enter(shared, home).await?;
     }
     for (subject, places) in mislisted {
         for _ in 0..TRIES {

@@ -72,6 +72,12 @@ pub(crate) fn subject(home: &Home, value: Value) -> Result<Subject, EngineError>
         .ok_or_else(|| EngineError::corruption(format!("an index of {home} holds {short:?}")))
 }
 
+/// A home by its tag.
+pub(crate) fn home(value: Value) -> Result<Home, EngineError> {
+    let tag = text(value)?;
+    tag.parse().map_err(|_| EngineError::bug(format!("valkey answered {tag:?} for a home")))
+}
+
 pub(crate) fn partition(value: &Value) -> Result<u16, EngineError> {
     u16::try_from(number(value)?).map_err(|_| malformed("a partition", value))
 }

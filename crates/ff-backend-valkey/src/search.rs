@@ -4,19 +4,16 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use ff_core::error::EngineError;
-use ff_core::id::{ExecutionId, Subject};
+use ff_core::id::{ExecutionId, Home, Subject};
 use ff_core::read::{Listed, Page, Record, Search, SearchPosition, Seen};
 use ff_core::time::TimestampMs;
 use redis::Cmd;
 use uuid::Uuid;
 
+use crate::item::DISORDER_MS;
 use crate::record::uint;
 use crate::store::Shared;
 use crate::walk::{self, Course};
-
-/// Up to so much may entries of a list stand out of the order of their times: a commit accepts a
-/// decision that is that old.
-const DISORDER_MS: i64 = 1_000;
 
 pub(crate) async fn search(
     shared: &Arc<Shared>,
@@ -32,15 +29,19 @@ impl Course for Search {
 
     const FUNCTION: &'static str = "ff_created";
 
+    fn homes(&self, shared: &Shared) -> Vec<Home> {
+        shared.partitions()
+    }
+
     fn arguments(&self, call: &mut Cmd, behind: Option<Self::Position>, most: usize) {
         let before = behind.map_or(i64::MAX >> 16, |at| at.0.created_at.0 + DISORDER_MS);
         call.arg(before).arg(most);
     }
 
-    fn position(partition: u16, entry: &[u8]) -> Option<Self::Position> {
+    fn position(home: &Home, entry: &[u8]) -> Option<Self::Position> {
         let (created, uuid) = entry.split_at_checked(6)?;
         let created_at = TimestampMs(uint(created).cast_signed());
-        let execution_id = ExecutionId::new(partition, Uuid::from_slice(uuid).ok()?);
+        let execution_id = ExecutionId::new(home.flow_partition()?, Uuid::from_slice(uuid).ok()?);
         Some(Reverse(SearchPosition { created_at, execution_id }))
     }
 

@@ -21,6 +21,7 @@ use crate::combine::Lines;
 use crate::crowd::Crowds;
 use crate::entries::{Documents, Entries};
 use crate::error::OpenError;
+use crate::homes::Homes;
 use crate::item::{After, Bundle, Item};
 use crate::keys::{Keys, class_of};
 use crate::library::{CALL_VERSION, Library};
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) keys: Keys,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: Clock,
+    pub(crate) homes: Homes,
     pub(crate) entries: Entries,
     pub(crate) documents: Documents,
     pub(crate) classes: Classes,
@@ -72,9 +74,10 @@ impl ValkeyStore {
         let counts = partitions::agree(&client, &keys, options.partitions).await?;
         let keyring = keyring::settle(&client, &keys, options.waitpoint_secret.as_ref()).await?;
         let settings = Settings { retention: options.retention, ..Settings::new(LABEL, counts) };
-        let clocks = if client.is_cluster() { counts.flow } else { 1 };
+        let clocks = client.is_cluster().then_some(counts);
         let shared = Shared {
             clock: Clock::new(options.clock, clocks),
+            homes: Homes::new(&counts),
             client,
             keys,
             settings: Arc::new(settings),
@@ -101,13 +104,10 @@ impl ValkeyStore {
         if shared.options.clock != LibraryClock::Settable {
             return Err(EngineError::bug("the clock of this store is the server's"));
         }
-        let moves = (0..shared.settings.partitions.flow).map(|partition| async move {
-            let mut set = redis::cmd("SET");
-            set.arg(shared.keys.clock(partition)).arg(now.0);
-            shared.send(partition, &set).await
-        });
-        for moved in join_all(moves).await {
-            moved?;
+        let mut set = shared.read_function("ff_set_clock");
+        set.arg(0).arg(&shared.keys.prefix).arg(now.0);
+        for primary in shared.client.primaries() {
+            shared.client.send_to(&primary, &set).await?;
         }
         Ok(())
     }
@@ -167,9 +167,7 @@ impl Shared {
                         self.became_ready(&queue.into(), entry.execution.id, &place);
                     }
                 }
-                Some(After::Document(document)) => {
-                    self.documents.keep(&document, item.since, item.rows);
-                }
+                Some(After::Document(document, rows)) => self.documents.keep(document, rows),
                 None => self.forget_one(&item.subject),
             }
         }

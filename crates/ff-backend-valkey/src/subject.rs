@@ -15,6 +15,8 @@ const NAME_BYTES_LEAST: usize = 17;
 pub(crate) const fn code(kind: DocumentKind) -> u8 {
     match kind {
         DocumentKind::Flow => 1,
+        DocumentKind::Budget => 2,
+        DocumentKind::QuotaPolicy => 3,
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ff_core::capability::Capabilities;
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
+use ff_core::id::{ExecutionId, Home};
 use ff_core::operation::Claim;
 use ff_core::rota::Rota;
 use redis::Value;
@@ -353,13 +353,14 @@ pub(crate) async fn look(
 ) -> Result<(), EngineError> {
     let begun = Instant::now();
     let replies = shared
-        .everywhere("ff_peek", Missing::LeaveOut, |call, partitions| {
+        .everywhere("ff_peek", Missing::LeaveOut, shared.partitions(), |call, homes| {
+            let partitions: Vec<u16> = homes.iter().filter_map(Home::flow_partition).collect();
             call.arg(most).arg(lanes.len()).arg(lanes).arg(partitions);
         })
         .await?;
     let mut queues = Vec::new();
-    for reply in replies {
-        for queue in reply::array(reply)? {
+    for answered in replies {
+        for queue in reply::array(answered.reply)? {
             queues.extend(read_queue(shared, queue, lanes).await?);
         }
     }

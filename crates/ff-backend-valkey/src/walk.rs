@@ -1,4 +1,4 @@
-//! Walks over lists that every partition has a part of, in one order over all.
+//! Walks over lists that several homes have a part of, in one order over all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,23 +18,26 @@ use crate::{read, reply};
 /// Records that one read brings.
 const READ_MOST: usize = 64;
 
-/// A question over all partitions.
+/// A question over all homes of a family.
 pub(crate) trait Course: Sync {
     /// Its order is that of the walk.
     type Position: Clone + Ord + Send + Sync;
 
     type Item: Send;
 
-    /// Shows the next entries of each partition.
+    /// Shows the next entries of each home.
     const FUNCTION: &'static str;
 
-    /// What the function is given for entries behind a position, before the partitions.
+    /// The homes that have a part of the list.
+    fn homes(&self, shared: &Shared) -> Vec<Home>;
+
+    /// What the function is given for entries behind a position, before the homes.
     fn arguments(&self, call: &mut Cmd, behind: Option<Self::Position>, most: usize);
 
-    /// Reads one entry of a partition.
-    fn position(partition: u16, entry: &[u8]) -> Option<Self::Position>;
+    /// Reads one entry of a home.
+    fn position(home: &Home, entry: &[u8]) -> Option<Self::Position>;
 
-    /// Given the last of the entries that a partition has shown: none that it has not shown comes
+    /// Given the last of the entries that a home has shown: none that it has not shown comes
     /// before this, or at it.
     fn sure(last: Self::Position) -> Self::Position;
 
@@ -77,7 +80,7 @@ struct Walk<'a, C: Course> {
     behind: Option<C::Position>,
 }
 
-/// The next entries of one partition.
+/// The next entries of one home.
 struct Front<P> {
     positions: Vec<P>,
     complete: bool,
@@ -89,7 +92,7 @@ impl<C: Course> Walk<'_, C> {
         let mut most = (self.course.limit() as usize).clamp(16, READ_MOST);
         loop {
             let fronts = self.fronts(most).await?;
-            // What a partition has not shown comes behind this.
+            // What a home has not shown comes behind this.
             let unseen = fronts.iter().filter(|front| !front.complete);
             let sure = unseen.filter_map(|front| front.positions.iter().max()).cloned();
             let sure = sure.map(C::sure).min();
@@ -111,16 +114,19 @@ impl<C: Course> Walk<'_, C> {
     }
 
     async fn fronts(&self, most: usize) -> Result<Vec<Front<C::Position>>, EngineError> {
+        let homes = self.course.homes(self.shared);
         let replies = self
             .shared
-            .everywhere(C::FUNCTION, Missing::Wait, |call, partitions| {
+            .everywhere(C::FUNCTION, Missing::Wait, homes, |call, homes| {
                 self.course.arguments(call, self.behind.clone(), most);
-                call.arg(partitions);
+                homes.iter().for_each(|home| {
+                    call.arg(home.to_string());
+                });
             })
             .await?;
         let mut fronts = Vec::new();
-        for reply in replies {
-            for front in reply::array(reply)? {
+        for answered in replies {
+            for front in reply::array(answered.reply)? {
                 fronts.push(read_front::<C>(front)?);
             }
         }
@@ -130,13 +136,13 @@ impl<C: Course> Walk<'_, C> {
 
 fn read_front<C: Course>(front: Value) -> Result<Front<C::Position>, EngineError> {
     let mut items = reply::array(front)?.into_iter();
-    let partition = reply::partition(&reply::next(&mut items)?)?;
+    let home = reply::home(reply::next(&mut items)?)?;
     let complete = reply::number(&reply::next(&mut items)?)? == 1;
     let mut positions = Vec::new();
     for entry in items {
         let entry = reply::some_bytes(entry)?;
-        positions.push(C::position(partition, &entry).ok_or_else(|| {
-            EngineError::corruption(format!("{} of {partition} has {entry:?}", C::FUNCTION))
+        positions.push(C::position(&home, &entry).ok_or_else(|| {
+            EngineError::corruption(format!("{} of {home} has {entry:?}", C::FUNCTION))
         })?);
     }
     Ok(Front { positions, complete })

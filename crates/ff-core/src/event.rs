@@ -88,6 +88,9 @@ event_kinds! {
     FlowCancelled = 32, "flow.cancelled";
     FlowReopened = 33, "flow.reopened";
     EdgeResolved = 34, "edge.resolved";
+    BudgetSoftLimit = 40, "budget.soft_limit";
+    BudgetHardLimit = 41, "budget.hard_limit";
+    BudgetReset = 42, "budget.reset";
 }
 
 /// What the log keeps of one transition.
@@ -165,6 +168,9 @@ impl From<&Document> for EventAbout {
                 flow_id: Some(flow.id),
                 tags: flow.tags.clone(),
             },
+            Body::Budget(_) | Body::QuotaPolicy(_) => {
+                Self { kind: None, flow_id: None, tags: Tags::default() }
+            }
         }
     }
 }
@@ -196,6 +202,12 @@ impl From<&str> for Detail {
 impl From<TimestampMs> for Detail {
     fn from(at: TimestampMs) -> Self {
         Self::Number(at.0)
+    }
+}
+
+impl From<u64> for Detail {
+    fn from(number: u64) -> Self {
+        Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
     }
 }
 

@@ -139,6 +139,29 @@ pub const LEASE_EXPIRIES_A_SECOND: u32 = 1000;
 /// Progress events of one execution are at least this far apart.
 pub const PROGRESS_EVENT_MS: u64 = 1_000;
 
+/// Dimensions of one budget, and most of one report.
+pub const BUDGET_DIMENSIONS: usize = 32;
+pub const DIMENSION_BYTES: usize = 64;
+pub const SCOPE_ID_BYTES: usize = 256;
+/// Limits, deltas and totals of budgets: what every language counts exactly.
+pub const AMOUNT_MAX: u64 = (1 << 53) - 1;
+pub const USAGE_DEDUP_MS: u64 = 86_400_000;
+
+pub const QUOTA_WINDOW_MAX_SECONDS: u64 = DURATION_MAX_MS / 1000;
+pub const QUOTA_REQUESTS_MAX: u32 = 1_000_000;
+pub const QUOTA_CONCURRENT_MAX: u32 = 1_000_000;
+pub const QUOTA_JITTER_MAX_MS: u64 = 86_400_000;
+/// How long a slot waits to be confirmed before its execution is asked.
+pub const SLOT_PENDING_MS: u64 = 5_000;
+/// When to try again for a slot, should no freed one wake the execution before.
+pub const SLOT_RETRY_MS: u64 = 5_000;
+/// Executions that wait in line for a slot; those beyond try again by time alone.
+pub const QUOTA_WAITING: u32 = 100_000;
+/// Executions that one change of a quota policy wakes.
+pub const QUOTA_WAKES: u32 = 64;
+/// Rows beside a document that one step of its timer looks at.
+pub const TIMER_ROWS: usize = 64;
+
 pub const KID_BYTES: usize = 64;
 /// A secret that signs waitpoint tokens, in bytes.
 pub const SECRET_BYTES_MIN: usize = 32;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Refusal};
+use crate::id::{Home, PartitionFamily, PartitionKey};
 
 /// How many partitions each family has. Fixed at the first boot of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,19 @@ impl Default for PartitionConfig {
 
 impl PartitionConfig {
     pub const MAX: u16 = 4096;
+
+    pub const fn count(&self, family: PartitionFamily) -> u16 {
+        match family {
+            PartitionFamily::Flow => self.flow,
+            PartitionFamily::Budget => self.budget,
+            PartitionFamily::Quota => self.quota,
+        }
+    }
+
+    /// All partitions of a family.
+    pub fn homes(&self, family: PartitionFamily) -> impl Iterator<Item = Home> + use<> {
+        (0..self.count(family)).map(move |index| Home::Partition(PartitionKey { family, index }))
+    }
 
     /// The counts by their names.
     pub fn fields(&self) -> [(&'static str, u16); 3] {

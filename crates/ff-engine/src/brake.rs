@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use ff_core::id::Home;
 use ff_core::limits;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -15,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Brake {
     whole_store: u32,
-    lost: HashMap<Option<u16>, (Instant, u32)>,
+    lost: HashMap<Option<Home>, (Instant, u32)>,
 }
 
 impl Brake {
@@ -28,23 +29,23 @@ impl Brake {
     }
 
     /// How many leases may still be taken away in this second.
-    pub(crate) fn left(&self, part: Option<u16>, now: Instant) -> u32 {
+    pub(crate) fn left(&self, part: &Option<Home>, now: Instant) -> u32 {
         let most = match part {
             None => self.whole_store,
             Some(_) => limits::LEASE_EXPIRIES_A_SECOND,
         };
-        match self.lost.get(&part) {
+        match self.lost.get(part) {
             Some((since, lost)) if now < *since + SECOND => most.saturating_sub(*lost),
             _ => most,
         }
     }
 
     /// Notes leases that were taken away.
-    pub(crate) fn note(&mut self, part: Option<u16>, lost: u32, now: Instant) {
+    pub(crate) fn note(&mut self, part: &Option<Home>, lost: u32, now: Instant) {
         if lost == 0 {
             return;
         }
-        let entry = self.lost.entry(part).or_insert((now, 0));
+        let entry = self.lost.entry(part.clone()).or_insert((now, 0));
         if now >= entry.0 + SECOND {
             *entry = (now, 0);
         }
@@ -60,12 +61,13 @@ mod tests {
     fn a_part_loses_so_many_leases_a_second_and_no_more() {
         let (mut brake, begin) = (Brake::new(4), Instant::now());
         let most = limits::LEASE_EXPIRIES_A_SECOND;
-        assert_eq!((brake.left(Some(1), begin), brake.left(None, begin)), (most, 4 * most));
-        brake.note(Some(1), most - 1, begin);
-        assert_eq!(brake.left(Some(1), begin + SECOND / 2), 1);
-        brake.note(Some(1), 1, begin + SECOND / 2);
-        assert_eq!(brake.left(Some(1), begin + SECOND / 2), 0);
-        assert_eq!(brake.left(Some(2), begin + SECOND / 2), most);
-        assert_eq!(brake.left(Some(1), begin + SECOND), most);
+        let (one, other) = (&Some(Home::partition(1)), &Some(Home::partition(2)));
+        assert_eq!((brake.left(one, begin), brake.left(&None, begin)), (most, 4 * most));
+        brake.note(one, most - 1, begin);
+        assert_eq!(brake.left(one, begin + SECOND / 2), 1);
+        brake.note(one, 1, begin + SECOND / 2);
+        assert_eq!(brake.left(one, begin + SECOND / 2), 0);
+        assert_eq!(brake.left(other, begin + SECOND / 2), most);
+        assert_eq!(brake.left(one, begin + SECOND), most);
     }
 }

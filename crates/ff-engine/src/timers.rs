@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::error::EngineError;
+use ff_core::id::Home;
 use ff_core::limits;
 use ff_core::operation::Tick;
 use ff_core::read::Due;
@@ -82,12 +83,12 @@ async fn fire_due(
         let dues = backend.ask(Due).await?;
         let mut next: Option<TimestampMs> = None;
         let (mut fired, mut braked) = (0, false);
-        for (partition, at) in dues.items {
+        for (home, at) in dues.items {
             if at > dues.now {
                 next = Some(next.map_or(at, |next| next.min(at)));
                 continue;
             }
-            let (ticks, held) = tick(backend, report, brake, partition).await?;
+            let (ticks, held) = tick(backend, report, brake, home).await?;
             fired += ticks;
             braked |= held;
         }
@@ -104,18 +105,18 @@ async fn tick(
     backend: &dyn Backend,
     report: &Report,
     brake: &mut Brake,
-    partition: Option<u16>,
+    home: Option<Home>,
 ) -> Result<(u32, bool), EngineError> {
     for ticks in 0..TICKS_MOST {
-        let most = brake.left(partition, Instant::now()).min(limits::TICK_ENTRIES);
+        let most = brake.left(&home, Instant::now()).min(limits::TICK_ENTRIES);
         if most == 0 {
             return Ok((ticks, true));
         }
-        let ticked = backend.call(Tick { partition, most }).await?;
+        let ticked = backend.call(Tick { home: home.clone(), most }).await?;
         for (kind, count) in &ticked.fired {
             report.add(kind.scanner(), *count);
             if *kind == DueKind::LeaseExpiry {
-                brake.note(partition, *count, Instant::now());
+                brake.note(&home, *count, Instant::now());
             }
         }
         if !ticked.more || ticked.fired.is_empty() {

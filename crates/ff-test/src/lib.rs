@@ -10,6 +10,7 @@
 //! - [`history`]: invariants that only the event log shows.
 //! - [`differential`]: random operations on the oracle and on a store, every reply and the whole
 //!   state compared.
+//! - [`limits`]: short words for budgets and quota policies.
 //! - [`servers`]: private Valkey servers that a test may kill, pause and restart.
 //! - [`signalling`]: waitpoints, signals and suspends with defaults.
 //! - [`waits`]: short words for suspensions, waitpoints and signals.
@@ -23,6 +24,7 @@ pub mod docs;
 pub mod grants;
 pub mod graphs;
 pub mod history;
+pub mod limits;
 pub mod oracle;
 pub mod output;
 pub mod servers;

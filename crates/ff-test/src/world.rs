@@ -97,7 +97,7 @@ impl World {
 
     /// Carries out all that is due.
     pub async fn settle(&self) {
-        let tick = || Tick { partition: None, most: limits::TICK_ENTRIES };
+        let tick = || Tick { home: None, most: limits::TICK_ENTRIES };
         while self.backend.call(tick()).await.expect("a tick").more {}
     }
 

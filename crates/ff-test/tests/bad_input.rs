@@ -6,14 +6,17 @@ use ff_core::backend::{Backend, BackendExt};
 use ff_core::content::Content;
 use ff_core::error::{Class, Code};
 use ff_core::id::{
-    AttemptId, Authority, ExecutionId, Kind, LaneId, LeaseFence, LeaseId, WorkerId,
-    WorkerInstanceId,
+    AttemptId, Authority, BudgetId, ExecutionId, Kind, LaneId, LeaseFence, LeaseId, QuotaPolicyId,
+    WorkerId, WorkerInstanceId,
 };
+use ff_core::limits;
 use ff_core::machine::Settings;
 use ff_core::operation::{
-    AppendFrames, Cancel, ChangePriority, Claim, ClaimExecution, Command, Complete, Delay,
-    DelayUntil, Fail, Hold, IssueClaimGrant, IssueGrantAndClaim, LaneOrder, LaneShare, NewFrame,
-    ReclaimExecution, Renew, Revoke, Submit, Task, Tick, UpdateProgress,
+    AppendFrames, Cancel, ChangePriority, CheckAdmission, Claim, ClaimExecution, Command, Complete,
+    CreateBudget, CreateQuotaPolicy, Delay, DelayUntil, Fail, Hold, IssueClaimGrant,
+    IssueGrantAndClaim, LaneOrder, LaneShare, NewFrame, ReclaimExecution, ReleaseAdmission,
+    ReleaseBudget, Renew, Revoke, Submit, Task, Tick, UpdateBudget, UpdateProgress,
+    UpdateQuotaPolicy,
 };
 use ff_core::partition::PartitionConfig;
 use ff_core::policy::{Backoff, BackoffCurve, Policy};
@@ -21,9 +24,10 @@ use ff_core::read::{
     Filter, ListPendingWaitpoints, ListSuspended, Query, ReadStream, ReadSummary, Search,
     StreamCursor, Tail, Visibility, WaitingFilter,
 };
-use ff_core::state::{CancelSource, FrameMode};
+use ff_core::state::{BudgetScope, CancelSource, FrameMode, QuotaSpec, SlotId};
 use ff_core::time::TimestampMs;
 use ff_test::grants::{claim_granted, grant_and_claim, issue_grant, reclaim};
+use ff_test::limits::{budget, check, limits_of, quota, spend, usage};
 use ff_test::oracle::Oracle;
 use ff_test::stages::BEGINNING;
 use proptest::prelude::*;
@@ -204,7 +208,79 @@ fn command() -> impl Strategy<Value = Command> {
             }
         ),
         frames().prop_map(Command::from),
-        any::<u32>().prop_map(|most| Tick { partition: None, most }.into()),
+        any::<u32>().prop_map(|most| Tick { home: None, most }.into()),
+    ]
+}
+
+/// Budgets and quota policies with numbers of any size, on the same few ids.
+fn limits_command() -> impl Strategy<Value = Command> {
+    let budget_id = || (1..3_u128).prop_map(|n| BudgetId::new(Uuid::from_u128(n)));
+    let policy_id = || (1..3_u128).prop_map(|n| QuotaPolicyId::new(Uuid::from_u128(n)));
+    let number = || prop_oneof![number(), Just(limits::AMOUNT_MAX), Just(limits::AMOUNT_MAX - 1)];
+    let count = || prop_oneof![Just(0), 1..5_u32, any::<u32>()];
+    let spec = || {
+        (number(), count(), count(), number()).prop_map(
+            |(window_seconds, max_requests_per_window, max_concurrent, jitter_ms)| QuotaSpec {
+                window_seconds,
+                max_requests_per_window,
+                max_concurrent,
+                jitter_ms,
+            },
+        )
+    };
+    let slot = || {
+        (target(), prop_oneof![Just(1), number()])
+            .prop_map(|(execution_id, lease_epoch)| SlotId { execution_id, lease_epoch })
+    };
+    prop_oneof![
+        (budget_id(), number(), number(), number(), long_text()).prop_map(
+            |(budget_id, hard, soft, reset_interval_ms, scope)| CreateBudget {
+                budget_id,
+                scope: BudgetScope::Custom(scope),
+                reset_interval_ms,
+                ..budget(&[("tokens", hard, soft)])
+            }
+            .into()
+        ),
+        (budget_id(), number(), number()).prop_map(|(id, hard, ms)| UpdateBudget {
+            dimensions: limits_of(&[("tokens", hard, 0)]),
+            reset_interval_ms: Some(ms),
+            ..UpdateBudget::new(id)
+        }
+        .into()),
+        (budget_id(), number()).prop_map(|(id, delta)| usage(id, &[("tokens", delta)]).into()),
+        (budget_id(), target(), number()).prop_map(|(id, of, delta)| spend(
+            id,
+            of,
+            &[("tokens", delta)]
+        )
+        .into()),
+        (budget_id(), target()).prop_map(|(budget_id, execution_id)| ReleaseBudget {
+            budget_id,
+            execution_id
+        }
+        .into()),
+        (policy_id(), spec()).prop_map(|(quota_policy_id, spec)| CreateQuotaPolicy {
+            quota_policy_id,
+            ..quota(spec)
+        }
+        .into()),
+        (policy_id(), spec()).prop_map(|(quota_policy_id, spec)| UpdateQuotaPolicy {
+            quota_policy_id,
+            spec
+        }
+        .into()),
+        (policy_id(), slot(), any::<i64>()).prop_map(|(id, slot, score)| CheckAdmission {
+            score,
+            ..check(id, slot)
+        }
+        .into()),
+        (policy_id(), slot()).prop_map(|(quota_policy_id, slot)| ReleaseAdmission {
+            quota_policy_id,
+            slot
+        }
+        .into()),
+        Just(Tick { home: None, most: 100 }.into()),
     ]
 }
 
@@ -266,6 +342,24 @@ proptest! {
                 prop_assert!(acceptable(refusal.code), "{refusal}");
                 prop_assert_eq!(before, everything(&oracle), "{} changed something", refusal);
             }
+        }
+    }
+
+    #[test]
+    fn limits_are_kept_or_refused(
+        commands in prop::collection::vec((limits_command(), 0..30_000_i64), 1..30),
+    ) {
+        let oracle = oracle();
+        for (command, ms) in commands {
+            let before = everything(&oracle);
+            if let Err(refusal) = oracle.apply_now(&command) {
+                prop_assert!(acceptable(refusal.code), "{refusal}");
+                let is_input = matches!(
+                    refusal.code, Code::InvalidBudgetScope | Code::InvalidQuotaSpec
+                );
+                prop_assert!(!is_input || before == everything(&oracle), "{} changed it", refusal);
+            }
+            oracle.advance(ms);
         }
     }
 

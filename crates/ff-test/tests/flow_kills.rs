@@ -52,7 +52,7 @@ impl<S: Mortal> Lives<S> {
             let ticked = self
                 .once(async |world| {
                     world.audit().await;
-                    world.act(Tick { partition: None, most: 1 }).await
+                    world.act(Tick { home: None, most: 1 }).await
                 })
                 .await;
             if ticked.fired.is_empty() && !ticked.more {

@@ -99,7 +99,7 @@ async fn submit(store: &ValkeyStore, members: usize) -> FlowId {
 
 /// Carries out all that is due.
 async fn settle(store: &ValkeyStore) {
-    while store.call(Tick { partition: None, most: 64 }).await.unwrap().more {}
+    while store.call(Tick { home: None, most: 64 }).await.unwrap().more {}
 }
 
 async fn describe(store: &ValkeyStore, id: FlowId) -> FlowSnapshot {

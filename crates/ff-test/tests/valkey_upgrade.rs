@@ -84,7 +84,7 @@ async fn a_newer_build_replaces_an_older_library_and_serves_it() {
     // What a process of the build before still sends.
     let key = "ff:exec:{fp:0}:none:core";
     let call = |version: u32| {
-        server.command(&["FCALL_RO", "ff_read", "1", key, &version.to_string(), "ff", "0", "1"])
+        server.command(&["FCALL_RO", "ff_read", "1", key, &version.to_string(), "ff", "1"])
     };
     call(ours).unwrap();
     call(ours - 1).unwrap();

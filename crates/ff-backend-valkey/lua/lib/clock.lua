@@ -1,8 +1,8 @@
--- The store's clock: the time of the node that owns the home.
+-- The store's clock: the time of the node that a function runs on.
 -- Replaced by clock_settable.lua in the library that tests load on servers of their own.
 
 -- Unix milliseconds.
-local function clock(prefix, home)
+local function clock(prefix)
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end

@@ -6,6 +6,11 @@ local function partition_home(partition)
   return '{fp:' .. partition .. '}'
 end
 
+-- Only these have executions, and with them queues and leases.
+local function has_executions(home)
+  return string.sub(home, 1, 4) == '{fp:'
+end
+
 local function index_key(prefix, home)
   return prefix .. ':idx:' .. home
 end

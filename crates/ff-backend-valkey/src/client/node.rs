@@ -91,7 +91,7 @@ impl Node {
 }
 
 /// Commands that change nothing, so that no replica has to be waited for.
-const READS: [&[u8]; 11] = [
+const READS: [&[u8]; 13] = [
     b"FCALL_RO",
     b"GET",
     b"HGET",
@@ -100,6 +100,8 @@ const READS: [&[u8]; 11] = [
     b"LRANGE",
     b"MGET",
     b"SCAN",
+    b"SCARD",
+    b"SMEMBERS",
     b"XRANGE",
     b"ZRANGE",
     b"ZSCORE",

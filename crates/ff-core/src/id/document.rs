@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ExecutionId, FlowId, Namespace, PartitionFamily, PartitionKey};
+use super::{
+    BudgetId, ExecutionId, FlowId, Namespace, PartitionFamily, PartitionKey, QuotaPolicyId,
+};
 use crate::partition::PartitionConfig;
 
 /// What one atomic step may touch, and whose log it writes.
@@ -19,10 +21,21 @@ pub enum Home {
     Global,
 }
 
+/// Homes that hold the same kinds of things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HomeFamily {
+    Partitions(PartitionFamily),
+    /// One for each namespace.
+    Namespaces,
+    Global,
+}
+
 /// What a document is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum DocumentKind {
     Flow,
+    Budget,
+    QuotaPolicy,
 }
 
 /// Names a document: a record that is not an execution. `flow:{fp:7}:<uuid>`.
@@ -58,6 +71,14 @@ impl Home {
         }
     }
 
+    /// Whether a deployment with these partitions has it. Namespaces are not counted.
+    pub fn exists(&self, config: &PartitionConfig) -> bool {
+        match self {
+            Self::Partition(PartitionKey { family, index }) => *index < config.count(*family),
+            Self::Namespace(_) | Self::Global => true,
+        }
+    }
+
     /// The name of its log, before the number of an event: `7`, `b3`, `w.default`, `g`.
     pub fn log(&self) -> String {
         match self {
@@ -73,12 +94,25 @@ impl Home {
     }
 }
 
+impl HomeFamily {
+    /// The homes of this family in which things of a namespace may stand.
+    pub fn homes(self, config: &PartitionConfig, namespace: &Namespace) -> Vec<Home> {
+        match self {
+            Self::Partitions(family) => config.homes(family).collect(),
+            Self::Namespaces => vec![Home::Namespace(namespace.clone())],
+            Self::Global => vec![Home::Global],
+        }
+    }
+}
+
 impl DocumentKind {
-    pub const ALL: [Self; 1] = [Self::Flow];
+    pub const ALL: [Self; 3] = [Self::Flow, Self::Budget, Self::QuotaPolicy];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Flow => "flow",
+            Self::Budget => "budget",
+            Self::QuotaPolicy => "quota_policy",
         }
     }
 }
@@ -92,6 +126,18 @@ impl DocumentId {
     pub fn flow_in(partition: u16, id: FlowId) -> Self {
         let home = Home::partition(partition);
         Self { kind: DocumentKind::Flow, home, name: id.to_string().into() }
+    }
+
+    pub fn budget(id: BudgetId, config: &PartitionConfig) -> Self {
+        let key = PartitionKey { family: PartitionFamily::Budget, index: id.partition(config) };
+        let home = Home::Partition(key);
+        Self { kind: DocumentKind::Budget, home, name: id.to_string().into() }
+    }
+
+    pub fn quota_policy(id: QuotaPolicyId, config: &PartitionConfig) -> Self {
+        let key = PartitionKey { family: PartitionFamily::Quota, index: id.partition(config) };
+        let home = Home::Partition(key);
+        Self { kind: DocumentKind::QuotaPolicy, home, name: id.to_string().into() }
     }
 }
 
@@ -218,11 +264,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_family_knows_its_homes() {
+        let config = PartitionConfig { flow: 3, budget: 2, quota: 1 };
+        let shown = |family: HomeFamily| {
+            let homes = family.homes(&config, &Namespace::default());
+            assert!(homes.iter().all(|home| home.exists(&config)));
+            homes.iter().map(Home::to_string).collect::<Vec<_>>().join(" ")
+        };
+        let of = |family| shown(HomeFamily::Partitions(family));
+        assert_eq!(of(PartitionFamily::Flow), "{fp:0} {fp:1} {fp:2}");
+        assert_eq!(of(PartitionFamily::Budget), "{b:0} {b:1}");
+        assert_eq!(of(PartitionFamily::Quota), "{q:0}");
+        assert_eq!(shown(HomeFamily::Namespaces), "{w:default}");
+        assert_eq!(shown(HomeFamily::Global), "{g}");
+        assert!(!Home::partition(3).exists(&config));
+    }
+
+    #[test]
     fn text_forms_are_one_to_one() {
         let config = PartitionConfig::default();
         let flow = DocumentId::flow(FlowId::mint(), &config);
         let lane = Home::Namespace(Namespace::default());
-        assert_eq!(flow.to_string().parse(), Ok(flow.clone()));
+        let budget = DocumentId::budget(BudgetId::mint(), &config);
+        let quota = DocumentId::quota_policy(QuotaPolicyId::mint(), &config);
+        for id in [flow, budget, quota] {
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
         for (home, text, log) in [
             (Home::partition(7), "{fp:7}", "7"),
             ("{b:3}".parse().unwrap(), "{b:3}", "b3"),

@@ -11,16 +11,17 @@ mod partition_key;
 mod text;
 mod uuids;
 
-pub use document::{DocumentId, DocumentIdParseError, DocumentKind, Home, Subject};
+pub use document::{DocumentId, DocumentIdParseError, DocumentKind, Home, HomeFamily, Subject};
 pub use execution::{ExecutionId, ExecutionIdParseError};
 pub(crate) use fence::fence_required;
 pub use fence::{Authority, LeaseFence};
 pub use handle::{Handle, HandleKind};
 pub use partition_key::{PartitionFamily, PartitionKey, PartitionKeyParseError};
 pub use text::{
-    ContentType, IdempotencyKey, Kid, Kind, LaneId, LaneIdError, MemberName, Namespace, SignalName,
-    TextError, WaitpointKey, WorkerId, WorkerInstanceId,
+    ContentType, Dimension, IdempotencyKey, Kid, Kind, LaneId, LaneIdError, MemberName, Namespace,
+    SignalName, TextError, WaitpointKey, WorkerId, WorkerInstanceId,
 };
 pub use uuids::{
-    AttemptId, EdgeId, FlowId, LeaseId, SignalId, SuspensionId, UuidParseError, WaitpointId,
+    AttemptId, BudgetId, EdgeId, FlowId, LeaseId, QuotaPolicyId, SignalId, SuspensionId,
+    UuidParseError, WaitpointId,
 };

@@ -200,6 +200,20 @@ text_id! {
 }
 
 text_id! {
+    /// What a budget counts: `[a-z][a-z0-9_.]{0,63}`.
+    Dimension, TextError, |text| {
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.".contains(c);
+        let rule = "lower-case letters, digits, '_' and '.', beginning with a letter";
+        check("dimension", text, limits::DIMENSION_BYTES, allowed, rule)?;
+        if text.starts_with(|c: char| c.is_ascii_lowercase()) {
+            Ok(())
+        } else {
+            Err(TextError::BadCharacter { what: "dimension", rule })
+        }
+    }
+}
+
+text_id! {
     /// Names a key of the keyring that signs waitpoint tokens: `[A-Za-z0-9_-]{1,64}`. It holds no
     /// `:`, so a token's text has one reading.
     Kid, TextError, |text| {
@@ -278,6 +292,16 @@ mod tests {
         assert!(WorkerId::new("gpu-pool/ü:1").is_ok());
         for bad in ["", "a b", "a\tb", "a\u{0}b", &"x".repeat(257)] {
             assert!(WorkerInstanceId::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn dimensions_follow_their_pattern() {
+        for good in ["a", "input_tokens", "usd.cents", "a1", &"x".repeat(64)] {
+            assert!(Dimension::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "A", "1a", "_a", ".a", "a-b", "a b", "ä", &"x".repeat(65)] {
+            assert!(Dimension::new(bad).is_err(), "{bad:?}");
         }
     }
 

@@ -74,6 +74,14 @@ uuid_id! {
     EdgeId
 }
 uuid_id! {
+    /// Counters with limits, by dimension.
+    BudgetId
+}
+uuid_id! {
+    /// A rate window and a concurrency cap.
+    QuotaPolicyId
+}
+uuid_id! {
     /// One lease: the right of one worker instance to run one attempt for a while.
     LeaseId
 }
@@ -98,10 +106,28 @@ uuid_id! {
 impl FlowId {
     /// Where the flow and all its members stand.
     pub fn partition(self, config: &PartitionConfig) -> u16 {
-        let mut buffer = Uuid::encode_buffer();
-        let text = self.0.hyphenated().encode_lower(&mut buffer);
-        partition_of(text.as_bytes(), config.flow)
+        hashed(self.0, config.flow)
     }
+}
+
+impl BudgetId {
+    /// Where the budget stands.
+    pub fn partition(self, config: &PartitionConfig) -> u16 {
+        hashed(self.0, config.budget)
+    }
+}
+
+impl QuotaPolicyId {
+    /// Where the quota policy stands.
+    pub fn partition(self, config: &PartitionConfig) -> u16 {
+        hashed(self.0, config.quota)
+    }
+}
+
+/// The hash of the lower-case text, modulo how many partitions there are.
+fn hashed(uuid: Uuid, count: u16) -> u16 {
+    let mut buffer = Uuid::encode_buffer();
+    partition_of(uuid.hyphenated().encode_lower(&mut buffer).as_bytes(), count)
 }
 
 impl LeaseId {

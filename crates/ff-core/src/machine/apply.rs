@@ -3,14 +3,14 @@
 use super::draft::Halt;
 use super::step::Step;
 use super::{
-    Facts, Needs, Settings, cancel, complete, delay, delete, fail, flow, frame, grant, hold,
-    priority, progress, renew, replay, revoke, secret, signal, submit, suspend, tags, tick,
-    waitpoint,
+    Facts, Needs, Settings, budget, cancel, complete, delay, delete, fail, flow, frame, grant,
+    hold, priority, progress, quota, renew, replay, revoke, secret, signal, submit, suspend, tags,
+    tick, waitpoint,
 };
 use crate::check::check_partition;
 use crate::error::{Code, Refusal};
 use crate::id::Home;
-use crate::operation::{Command, Reply};
+use crate::operation::{Command, Reply, Tick};
 use crate::time::TimestampMs;
 
 /// Runs one command over the facts at `now`.
@@ -35,6 +35,7 @@ pub fn check(settings: &Settings, command: &Command) -> Result<(), Refusal> {
         check_partition(id, &settings.partitions)?;
     }
     check_home(settings, command)?;
+    check_tick(settings, command)?;
     command.check()
 }
 
@@ -54,6 +55,16 @@ fn check_home(settings: &Settings, command: &Command) -> Result<(), Refusal> {
             let detail = format!("members of this flow stand in {}", document.home);
             Err(Refusal::invalid("execution_id", detail))
         }
+    }
+}
+
+/// A tick names a home that exists.
+fn check_tick(settings: &Settings, command: &Command) -> Result<(), Refusal> {
+    match command {
+        Command::Tick(Tick { home: Some(home), .. }) if !home.exists(&settings.partitions) => {
+            Err(Refusal::invalid("home", format!("there is no partition {home}")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -121,6 +132,47 @@ fn decide(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Ste
         Command::DeliverSignal(op) => signal::deliver(facts, op, now)?.map(Reply::DeliverSignal),
         Command::DeliverApproval(op) => {
             signal::approve(facts, op, now)?.map(Reply::DeliverApproval)
+        }
+        other => decide_limits(facts, other, now)?,
+    })
+}
+
+/// Budgets and quota policies.
+fn decide_limits(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Step, Halt> {
+    Ok(match command {
+        Command::CreateBudget(op) => budget::create(facts, op, now)?.map(Reply::CreateBudget),
+        Command::UpdateBudget(op) => budget::update(facts, op, now)?.map(Reply::UpdateBudget),
+        Command::ReportUsage(op) => {
+            budget::report(facts, &op.report(), now)?.map(Reply::ReportUsage)
+        }
+        Command::ReportUsageAdmin(op) => {
+            budget::report(facts, &op.report(), now)?.map(Reply::ReportUsageAdmin)
+        }
+        Command::RecordSpend(op) => {
+            budget::report(facts, &op.report(), now)?.map(Reply::RecordSpend)
+        }
+        Command::ReleaseBudget(op) => budget::release(facts, op, now)?.map(Reply::ReleaseBudget),
+        Command::ResetBudget(op) => budget::reset(facts, op, now)?.map(Reply::ResetBudget),
+        Command::DeleteBudget(op) => budget::delete(facts, op, now)?.map(Reply::DeleteBudget),
+        Command::CreateQuotaPolicy(op) => {
+            quota::create(facts, op, now)?.map(Reply::CreateQuotaPolicy)
+        }
+        Command::UpdateQuotaPolicy(op) => {
+            quota::update(facts, op, now)?.map(Reply::UpdateQuotaPolicy)
+        }
+        Command::DeleteQuotaPolicy(op) => {
+            quota::delete(facts, op, now)?.map(Reply::DeleteQuotaPolicy)
+        }
+        Command::CheckAdmission(op) => quota::check(facts, op, now)?.map(Reply::CheckAdmission),
+        Command::ConfirmAdmission(op) => {
+            quota::confirm(facts, op, now)?.map(Reply::ConfirmAdmission)
+        }
+        Command::ReleaseAdmission(op) => {
+            quota::release(facts, op, now)?.map(Reply::ReleaseAdmission)
+        }
+        other => {
+            let detail = format!("{} has no rule", other.name());
+            Step::refused(Refusal::new(Code::Internal, detail))
         }
     })
 }

@@ -7,55 +7,77 @@ use serde::de::DeserializeOwned;
 use super::Facts;
 use super::draft::Halt;
 use super::rows::{RowChange, RowKey, find_changed};
-use super::step::ChangedDocument;
+use super::step::{ChangedDocument, Changes, Step};
+use crate::error::{Code, Refusal};
 use crate::event::{Event, EventData, EventKind};
 use crate::id::DocumentId;
-use crate::state::{Body, Document};
+use crate::state::{Document, Part};
 use crate::time::TimestampMs;
 
-pub(super) struct DocumentDraft {
-    pub(super) document: Document,
+pub(super) struct DocumentDraft<B> {
+    pub(super) id: DocumentId,
+    pub(super) body: Box<B>,
     pub(super) now: TimestampMs,
     /// It goes, with its rows.
     pub(super) removed: bool,
+    revision: u64,
+    event_seq: u64,
+    last_event: u64,
     before: Option<Arc<Document>>,
     events: Vec<Event>,
     rows: Vec<RowChange>,
 }
 
-impl DocumentDraft {
+impl<B: Part> DocumentDraft<B> {
     /// A change of an existing document.
-    pub(super) fn of(before: Arc<Document>, now: TimestampMs) -> Self {
-        let document = Document::clone(&before);
-        Self::blank(document, Some(before), now)
+    pub(super) fn of(before: Arc<Document>, now: TimestampMs) -> Result<Self, Halt> {
+        let Some(body) = B::of(&before.body) else {
+            let detail = format!("{} is something else", before.id);
+            return Err(Refusal::new(Code::Corruption, detail).into());
+        };
+        let mut draft = Self::new(before.id.clone(), body.clone(), now);
+        draft.revision = before.revision;
+        draft.event_seq = before.event_seq;
+        draft.last_event = before.last_event;
+        draft.before = Some(before);
+        Ok(draft)
     }
 
     /// A new document.
-    pub(super) fn new(id: DocumentId, body: Body, now: TimestampMs) -> Self {
-        let document = Document { id, revision: 0, event_seq: 0, last_event: 0, body };
-        Self::blank(document, None, now)
-    }
-
-    fn blank(document: Document, before: Option<Arc<Document>>, now: TimestampMs) -> Self {
-        Self { document, now, removed: false, before, events: Vec::new(), rows: Vec::new() }
+    pub(super) fn new(id: DocumentId, body: B, now: TimestampMs) -> Self {
+        Self {
+            id,
+            body: Box::new(body),
+            now,
+            removed: false,
+            revision: 0,
+            event_seq: 0,
+            last_event: 0,
+            before: None,
+            events: Vec::new(),
+            rows: Vec::new(),
+        }
     }
 
     /// Whether there is nothing to write.
     pub(super) fn is_untouched(&self) -> bool {
-        !self.removed && self.rows.is_empty() && self.before.as_deref() == Some(&self.document)
+        let before = self.before.as_ref().and_then(|before| B::of(&before.body));
+        !self.removed
+            && self.rows.is_empty()
+            && self.events.is_empty()
+            && before == Some(&*self.body)
     }
 
     /// Notes an event of this step. Call it after the change.
     pub(super) fn event(&mut self, kind: EventKind, data: EventData) {
-        let document = &mut self.document;
-        document.event_seq += 1;
+        self.event_seq += 1;
         self.events.push(Event {
             number: 0,
-            previous: document.last_event,
-            subject: (&document.id).into(),
-            namespace: document.namespace().clone(),
+            previous: self.last_event,
+            subject: (&self.id).into(),
+            namespace: self.body.namespace().clone(),
             lane: None,
-            seq: document.event_seq,
+            seq: self.event_seq,
             kind,
             time: self.now,
             attempt_index: None,
@@ -77,16 +99,35 @@ impl DocumentDraft {
         facts: &impl Facts,
         key: &RowKey,
     ) -> Result<Option<T>, Halt> {
-        find_changed(facts, &(&self.document.id).into(), &self.rows, key)
+        find_changed(facts, &(&self.id).into(), &self.rows, key)
     }
 
-    pub(super) fn finish(mut self) -> ChangedDocument {
-        self.document.revision += 1;
-        let (id, before, events) = (self.document.id.clone(), self.before, self.events);
+    pub(super) fn finish(self) -> ChangedDocument {
+        let Self { id, before, events, .. } = self;
         if self.removed {
             return ChangedDocument { id, before, after: None, events, rows: Vec::new() };
         }
-        let after = Some(Arc::new(self.document));
-        ChangedDocument { id, before, after, events, rows: self.rows }
+        let after = Document {
+            id: id.clone(),
+            revision: self.revision + 1,
+            event_seq: self.event_seq,
+            last_event: self.last_event,
+            body: self.body.into_body(),
+        };
+        ChangedDocument { id, before, after: Some(Arc::new(after)), events, rows: self.rows }
+    }
+
+    /// What has been changed, if anything has.
+    pub(super) fn changes(self) -> Changes {
+        if self.is_untouched() { Changes::default() } else { self.finish().into() }
+    }
+
+    pub(super) fn answer<R>(self, reply: R) -> Step<R> {
+        Step::done(reply, self.changes())
+    }
+
+    /// Refuses; what the draft began with is kept.
+    pub(super) fn refuse(self, refusal: Refusal) -> Halt {
+        Halt::refused_with(refusal, self.changes())
     }
 }

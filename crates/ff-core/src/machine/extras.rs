@@ -26,29 +26,24 @@ pub fn extras(
 }
 
 /// The signals that resumed the attempt of a fence.
-pub fn observe_signals(
+pub(super) fn observe_signals(
     facts: &impl Facts,
     execution: &Execution,
     fence: &LeaseFence,
-) -> Result<Result<Vec<ResumeSignal>, Refusal>, Needs> {
+) -> Result<Vec<ResumeSignal>, Halt> {
     let attempt = execution.attempt.as_ref().map(|attempt| attempt.id);
     if attempt != Some(fence.attempt_id) {
-        return Ok(Ok(Vec::new()));
+        return Ok(Vec::new());
     }
-    let extras = load(facts, execution, limits::CLAIM_REPLY_BYTES);
-    settled(extras.map(|extras| extras.resume_signals))
+    Ok(load(facts, execution, limits::CLAIM_REPLY_BYTES)?.resume_signals)
 }
 
 /// A page of all signals that an execution has accepted.
-pub fn list_signals(
+pub(super) fn list_signals(
     facts: &impl Facts,
     execution: &Execution,
     query: &ListSignals,
-) -> Result<Result<Signals, Refusal>, Needs> {
-    settled(page(facts, execution, query))
-}
-
-fn page(facts: &impl Facts, execution: &Execution, query: &ListSignals) -> Result<Signals, Halt> {
+) -> Result<Signals, Halt> {
     let end = execution.waits.signals.min(query.from.saturating_add(query.limit));
     let numbers: Vec<u32> = (query.from..end).collect();
     let mut items = Vec::with_capacity(numbers.len());

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::Capabilities;
 use crate::content::Content;
-use crate::id::{DocumentId, ExecutionId, FlowId, IdempotencyKey, LaneId, Namespace, Subject};
+use crate::id::{
+    DocumentId, ExecutionId, FlowId, Home, IdempotencyKey, LaneId, Namespace, Subject,
+};
 use crate::partition::PartitionConfig;
 use crate::policy::Retention;
 use crate::state::{Document, Execution, Outcome};
@@ -40,8 +42,8 @@ pub trait Facts {
     /// all there are. The store proposes; the rule confirms each one.
     fn candidates(&self, view: &QueueView, at_least: usize) -> Result<Candidates, Needs>;
 
-    /// What is due at `now`, oldest first: at most `most`.
-    fn due(&self, partition: Option<u16>, now: TimestampMs, most: usize) -> Result<DueList, Needs>;
+    /// What is due at `now` in a home, or in all, oldest first: at most `most`.
+    fn due(&self, home: Option<&Home>, now: TimestampMs, most: usize) -> Result<DueList, Needs>;
 
     /// A row beside an execution or a document.
     fn row(&self, of: &Subject, key: &RowKey) -> Known<Bytes>;
@@ -166,7 +168,7 @@ pub enum Need {
     /// The front of a view, at least so many entries.
     Queue(QueueView, usize),
     /// What is due at an instant, at most so many.
-    Due(Option<u16>, TimestampMs, usize),
+    Due(Option<Home>, TimestampMs, usize),
     Row(Subject, RowKey),
     Keyring,
 }

@@ -10,7 +10,7 @@ use super::facts::{
 use super::rows::{RowChange, RowKey};
 use super::step::{Changed, ChangedDocument, Changes};
 use crate::content::Content;
-use crate::id::{DocumentId, ExecutionId, Subject};
+use crate::id::{DocumentId, ExecutionId, Home, Subject};
 use crate::state::{Document, Execution};
 use crate::time::TimestampMs;
 use crate::token::Keyring;
@@ -95,8 +95,8 @@ impl<F: Facts> Facts for Layered<'_, F> {
         Ok(Candidates { ids, complete: base.complete })
     }
 
-    fn due(&self, partition: Option<u16>, now: TimestampMs, most: usize) -> Result<DueList, Needs> {
-        self.facts.due(partition, now, most)
+    fn due(&self, home: Option<&Home>, now: TimestampMs, most: usize) -> Result<DueList, Needs> {
+        self.facts.due(home, now, most)
     }
 
     fn row(&self, of: &Subject, key: &RowKey) -> Known<Bytes> {

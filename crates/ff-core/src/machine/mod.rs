@@ -10,9 +10,11 @@
 //! places and timers from the executions before and after.
 
 mod apply;
+mod budget;
 mod cancel;
 mod claim;
 mod complete;
+mod consult;
 mod delay;
 mod delete;
 mod document;
@@ -27,8 +29,10 @@ mod grant;
 mod hold;
 mod layered;
 mod overlay;
+mod pages;
 mod priority;
 mod progress;
+mod quota;
 mod renew;
 mod replay;
 mod revoke;
@@ -41,17 +45,19 @@ mod suspend;
 mod tags;
 mod tick;
 mod transition;
+#[cfg(test)]
+mod trial;
 mod waitpoint;
 mod waits;
 
 pub use apply::{apply, check};
 pub use claim::{LeaseTerms, claim, lease};
-pub use extras::{extras, list_signals, observe_signals};
+pub use consult::consult;
+pub use extras::extras;
 pub use facts::{
     Candidates, DedupKey, DedupRecord, DedupScope, DueList, Facts, Known, Need, Needs, QueueView,
     Settings,
 };
-pub use flow::{describe_edge, eligibility, list_edges, list_members};
 pub use overlay::Overlay;
 pub use rows::{Family, RowChange, RowKey, decode as decode_row};
 pub use step::{Changed, ChangedDocument, Changes, FrameChange, ShelfChange, Step};

@@ -14,7 +14,7 @@ use super::facts::{
 use super::rows::{RowChange, RowKey};
 use super::step::{Changed, Changes};
 use crate::content::Content;
-use crate::id::{DocumentId, ExecutionId, Subject};
+use crate::id::{DocumentId, ExecutionId, Home, Subject};
 use crate::state::{Document, Execution, QueuePlace};
 use crate::time::TimestampMs;
 use crate::token::Keyring;
@@ -25,7 +25,7 @@ pub struct Overlay {
     settings: Arc<Settings>,
     loaded: Layer,
     queues: HashMap<QueueView, QueueFront>,
-    due: HashMap<Option<u16>, DueFront>,
+    due: HashMap<Option<Home>, DueFront>,
     changed: Layer,
     keyring: Option<Arc<Keyring>>,
     rotated: Option<Arc<Keyring>>,
@@ -111,8 +111,8 @@ impl Overlay {
         self.queues.insert(view, QueueFront { entries, complete });
     }
 
-    pub fn supply_due(&mut self, partition: Option<u16>, ids: Vec<Subject>, complete: bool) {
-        self.due.insert(partition, DueFront { ids, complete });
+    pub fn supply_due(&mut self, home: Option<Home>, ids: Vec<Subject>, complete: bool) {
+        self.due.insert(home, DueFront { ids, complete });
     }
 
     pub fn knows_execution(&self, id: ExecutionId) -> bool {
@@ -334,9 +334,10 @@ impl Facts for Overlay {
         })
     }
 
-    fn due(&self, partition: Option<u16>, now: TimestampMs, most: usize) -> Result<DueList, Needs> {
-        let Some(front) = self.due.get(&partition) else {
-            return Err(Need::Due(partition, now, most).into());
+    fn due(&self, home: Option<&Home>, now: TimestampMs, most: usize) -> Result<DueList, Needs> {
+        let home = home.cloned();
+        let Some(front) = self.due.get(&home) else {
+            return Err(Need::Due(home, now, most).into());
         };
         let mut ids = front.ids.clone();
         let complete = front.complete && ids.len() <= most;

@@ -45,10 +45,30 @@ pub enum Family {
     Out,
     In,
     Children,
+    /// When a usage report was counted, by its key.
+    UsageKey,
+    /// Keys of usage reports by hour, in pages.
+    UsageKeyPage,
+    /// What an execution used of a budget, by period and execution.
+    Ledger,
+    /// Executions with a ledger by period, in pages.
+    LedgerPage,
+    /// When claims were admitted, in pages.
+    Admitted,
+    /// Numbers of slots, by execution and epoch.
+    Slot,
+    /// Who holds a slot, by its number.
+    Holder,
+    /// Slots that are to be confirmed, in order.
+    PendingSlot,
+    /// Executions that wait for a slot, the best at the root of a heap.
+    Waiting,
+    /// Executions that stand among them.
+    Waiter,
 }
 
 impl Family {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 27] = [
         Self::Signal,
         Self::SignalBody,
         Self::SignalKey,
@@ -66,7 +86,23 @@ impl Family {
         Self::Out,
         Self::In,
         Self::Children,
+        Self::UsageKey,
+        Self::UsageKeyPage,
+        Self::Ledger,
+        Self::LedgerPage,
+        Self::Admitted,
+        Self::Slot,
+        Self::Holder,
+        Self::PendingSlot,
+        Self::Waiting,
+        Self::Waiter,
     ];
+
+    /// Whether rows of this kind are mostly asked for to learn that there is none yet. A store may
+    /// then try without having looked, if it finds out in time that there is one.
+    pub const fn is_mostly_new(self) -> bool {
+        matches!(self, Self::UsageKey | Self::Ledger | Self::Slot)
+    }
 
     /// The number under which stores keep it; never given to another family.
     pub const fn code(self) -> u8 {
@@ -88,6 +124,16 @@ impl Family {
             Self::Out => 15,
             Self::In => 16,
             Self::Children => 17,
+            Self::UsageKey => 32,
+            Self::UsageKeyPage => 33,
+            Self::Ledger => 34,
+            Self::LedgerPage => 35,
+            Self::Admitted => 36,
+            Self::Slot => 37,
+            Self::Holder => 38,
+            Self::PendingSlot => 39,
+            Self::Waiting => 40,
+            Self::Waiter => 41,
         }
     }
 }
@@ -101,6 +147,11 @@ pub struct RowKey {
 
 impl RowKey {
     pub fn numbered(family: Family, number: u32) -> Self {
+        Self { family, name: Bytes::copy_from_slice(&number.to_be_bytes()) }
+    }
+
+    /// Numbers that a busy document may count beyond 32 bits.
+    pub(super) fn counted(family: Family, number: u64) -> Self {
         Self { family, name: Bytes::copy_from_slice(&number.to_be_bytes()) }
     }
 

@@ -2,32 +2,49 @@
 
 use super::draft::{Draft, Halt};
 use super::facts::Settings;
-use super::step::{Changes, Step};
-use super::{Facts, Needs, flow};
+use super::step::{ChangedDocument, Changes, Step};
+use super::{Facts, Needs, budget, flow, quota};
 use crate::event::EventKind;
-use crate::id::{ExecutionId, Subject};
+use crate::id::{DocumentId, DocumentKind, ExecutionId, Subject};
 use crate::operation::{
     ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed, Tick, Ticked,
 };
-use crate::state::{DueKind, LostBy, Phase};
+use crate::state::{Body, DueKind, LostBy, Phase};
 use crate::time::TimestampMs;
 
 pub(super) fn tick(facts: &impl Facts, op: &Tick, now: TimestampMs) -> Result<Step<Ticked>, Halt> {
-    let due = facts.due(op.partition, now, op.most as usize)?;
+    let due = facts.due(op.home.as_ref(), now, op.most as usize)?;
     want(facts, &due.ids)?;
     let mut ticked = Ticked { fired: Vec::new(), more: !due.complete };
     let mut scene = flow::Scene::new(facts, now);
+    let mut documents = Vec::new();
+    let mut needs = Needs::default();
     for of in due.ids {
         // What came before in this tick may have changed what is due.
         let fired = match of {
             Subject::Execution(id) => fire(&mut scene, id)?,
-            Subject::Document(id) => scene.work_if_due(&id)?,
+            Subject::Document(id) if id.kind == DocumentKind::Flow => scene.work_if_due(&id)?,
+            Subject::Document(id) => match fire_document(facts, &id, now) {
+                Ok(fired) => fired.map(|(kind, changed)| {
+                    documents.push(changed);
+                    kind
+                }),
+                // What a document lacks is loaded together with what the others lack.
+                Err(Halt::Needs(lacking)) => {
+                    needs.merge(lacking);
+                    None
+                }
+                // One that is broken holds up nothing behind it.
+                Err(Halt::Refused(_)) => None,
+            },
         };
         if let Some(kind) = fired {
             ticked.count(kind);
         }
     }
-    let changes = scene.finish();
+    needs.into_result()?;
+    let mut changes = scene.finish();
+    changes.documents.append(&mut documents);
     // One transition a step: what is due after this one is found by the next tick.
     ticked.more |= is_due(&changes, now);
     Ok(Step::done(ticked, changes))
@@ -49,6 +66,20 @@ fn want(facts: &impl Facts, ids: &[Subject]) -> Result<(), Needs> {
         }
     }
     needs.into_result()
+}
+
+/// Carries out what is due of a document that stands for itself.
+fn fire_document(
+    facts: &impl Facts,
+    id: &DocumentId,
+    now: TimestampMs,
+) -> Result<Option<(DueKind, ChangedDocument)>, Halt> {
+    let Some(document) = facts.document(id)? else { return Ok(None) };
+    match &document.body {
+        Body::Flow(_) => Ok(None),
+        Body::Budget(_) => budget::fire(facts, document, now),
+        Body::QuotaPolicy(_) => quota::fire(facts, document, now),
+    }
 }
 
 /// Carries out the earliest thing that is due of an execution.
@@ -75,7 +106,9 @@ fn fire<F: Facts>(
         | DueKind::DependencyReconciler
         | DueKind::EdgeCancelDispatcher
         | DueKind::CancelReconciler
-        | DueKind::FlowProjector => return Ok(None),
+        | DueKind::FlowProjector
+        | DueKind::BudgetReset
+        | DueKind::QuotaReconciler => return Ok(None),
     }
     scene.settle_one(&execution)?;
     Ok(Some(due.kind))

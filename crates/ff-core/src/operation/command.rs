@@ -1,17 +1,21 @@
 //! The table of operations: one line each.
 
 use super::{
-    AddToFlow, AddedToFlow, AppendFrames, Appended, ApplyEdge, Cancel, CancelFlow, Cancelled,
-    CascadeCompletion, Cascaded, ChangePriority, ClaimExecution, ClaimGrant, ClaimResumedExecution,
-    CloseWaitpoint, Complete, Completed, CreateFlow, CreatePendingWaitpoint, Delay, Delayed,
-    Delete, DeleteFlow, Deleted, DeliverApproval, DeliverSignal, EdgeApplied, EdgeResolution,
+    AddToFlow, AddedToFlow, Admission, AdmissionReleased, AppendFrames, Appended, ApplyEdge,
+    BudgetCreated, BudgetReset, Cancel, CancelFlow, Cancelled, CascadeCompletion, Cascaded,
+    ChangePriority, CheckAdmission, ClaimExecution, ClaimGrant, ClaimResumedExecution,
+    CloseWaitpoint, Complete, Completed, ConfirmAdmission, Confirmed, CreateBudget, CreateFlow,
+    CreatePendingWaitpoint, CreateQuotaPolicy, Delay, Delayed, Delete, DeleteBudget, DeleteFlow,
+    DeleteQuotaPolicy, Deleted, DeliverApproval, DeliverSignal, EdgeApplied, EdgeResolution,
     EdgeStaged, ExpireExecution, Fail, Failed, Fired, FlowCancelled, FlowCreated, FlowReplayed,
     GroupSet, Hold, IssueClaimGrant, IssueGrantAndClaim, IssueReclaimGrant, IssueToken,
     IssuedReclaimGrant, IssuedWaitpoint, MarkLeaseExpired, PriorityChanged, Progressed,
-    PromoteDelayed, ReclaimExecution, Reclaimed, Release, Renew, Renewed, Replay, ReplayFlow,
-    Replayed, ResolveEdge, Resume, ResumedNow, Revoke, Revoked, RotateSecret, Rotated, SeedSecret,
-    SetFlowTags, SetGroupPolicy, SetTags, Settled, Signalled, StageEdge, Submit, SubmitFlow,
-    Submitted, SubmittedFlow, Suspend, Suspended, TagsSet, Task, Tick, Ticked, UpdateProgress,
+    PromoteDelayed, QuotaPolicyCreated, QuotaPolicyUpdated, ReclaimExecution, Reclaimed,
+    RecordSpend, Release, ReleaseAdmission, ReleaseBudget, Renew, Renewed, Replay, ReplayFlow,
+    Replayed, ReportUsage, ReportUsageAdmin, ResetBudget, ResolveEdge, Resume, ResumedNow, Revoke,
+    Revoked, RotateSecret, Rotated, SeedSecret, SetFlowTags, SetGroupPolicy, SetTags, Settled,
+    Signalled, StageEdge, Submit, SubmitFlow, Submitted, SubmittedFlow, Suspend, Suspended,
+    TagsSet, Task, Tick, Ticked, UpdateBudget, UpdateProgress, UpdateQuotaPolicy, UsageReported,
     WaitChildren, WaitingChildren,
 };
 use crate::error::{EngineError, Refusal};
@@ -157,6 +161,20 @@ operations! {
     DeleteFlow => Deleted, "delete_flow";
     CascadeCompletion => Cascaded, "cascade_completion";
     SetFlowTags => TagsSet, "set_flow_tags";
+    CreateBudget => BudgetCreated, "create_budget";
+    UpdateBudget => Settled, "update_budget";
+    ReportUsage => UsageReported, "report_usage";
+    ReportUsageAdmin => UsageReported, "report_usage_admin";
+    RecordSpend => UsageReported, "record_spend";
+    ReleaseBudget => Settled, "release_budget";
+    ResetBudget => BudgetReset, "reset_budget";
+    DeleteBudget => Settled, "delete_budget";
+    CreateQuotaPolicy => QuotaPolicyCreated, "create_quota_policy";
+    UpdateQuotaPolicy => QuotaPolicyUpdated, "update_quota_policy";
+    DeleteQuotaPolicy => Settled, "delete_quota_policy";
+    CheckAdmission => Admission, "check_admission";
+    ConfirmAdmission => Confirmed, "confirm_admission";
+    ReleaseAdmission => AdmissionReleased, "release_admission";
     SeedSecret => Settled, "seed_waitpoint_hmac_secret";
     RotateSecret => Rotated, "rotate_waitpoint_hmac_secret";
 }

@@ -1,6 +1,7 @@
 //! Operations are values: the struct that names the act is its argument, and each has one reply
 //! type. An operation is one atomic step in one partition.
 
+mod budget;
 mod cancel;
 mod claim;
 mod command;
@@ -16,6 +17,7 @@ mod graph;
 mod hold;
 mod priority;
 mod progress;
+mod quota;
 mod renew;
 mod replay;
 mod revoke;
@@ -26,8 +28,12 @@ mod suspend;
 mod tags;
 mod tick;
 mod trim;
+mod usage;
 mod waitpoint;
 
+pub use budget::{
+    BudgetCreated, BudgetReset, CreateBudget, DeleteBudget, ResetBudget, UpdateBudget,
+};
 pub use cancel::{Cancel, Cancelled};
 pub use claim::{Claim, Extras, Input, LaneOrder, LaneShare, PreviousFailure, ResumeSignal, Task};
 pub use command::{Command, Operation, Reply};
@@ -53,6 +59,10 @@ pub use graph::{GraphEdge, GraphGroup, GraphMember, SubmitFlow, SubmittedFlow};
 pub use hold::{Hold, Release, Settled};
 pub use priority::{ChangePriority, PriorityChanged};
 pub use progress::{Progressed, UpdateProgress};
+pub use quota::{
+    Admission, AdmissionReleased, CheckAdmission, ConfirmAdmission, Confirmed, CreateQuotaPolicy,
+    DeleteQuotaPolicy, QuotaPolicyCreated, QuotaPolicyUpdated, ReleaseAdmission, UpdateQuotaPolicy,
+};
 pub use renew::{Renew, Renewed};
 pub use replay::{Replay, Replayed};
 pub use revoke::{Revoke, Revoked};
@@ -64,6 +74,10 @@ pub use suspend::{Binding, Resume, ResumedNow, Suspend, SuspendTimeout, Suspende
 pub use tags::{SetTags, TagsSet};
 pub use tick::{ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed, Tick, Ticked};
 pub use trim::{Trim, Trimmed};
+pub(crate) use usage::Report;
+pub use usage::{
+    RecordSpend, ReleaseBudget, ReportUsage, ReportUsageAdmin, Spender, UsageReported,
+};
 pub use waitpoint::{
     CloseWaitpoint, CreatePendingWaitpoint, IssueToken, IssuedWaitpoint, Remint, WaitpointRef,
 };

@@ -3,15 +3,15 @@
 use super::command::Shape;
 use crate::check::check_range;
 use crate::error::Refusal;
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, Home};
 use crate::limits;
 use crate::state::DueKind;
 
 /// Carries out what is due, oldest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tick {
-    /// None: wherever something is due, on a store that keeps one timer index.
-    pub partition: Option<u16>,
+    /// None: wherever something is due.
+    pub home: Option<Home>,
     /// Most entries of this step.
     pub most: u32,
 }

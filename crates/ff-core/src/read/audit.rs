@@ -9,8 +9,8 @@ use super::stream::is_gone;
 use crate::event::{Event, EventKind};
 use crate::id::Subject;
 use crate::state::{
-    Attempt, AttemptState, Document, Execution, Flow, FrameId, FrameMode, GrantKind, Listing,
-    MemberCounts, Next, Phase, PublicState, WaitpointState,
+    Attempt, AttemptState, Budget, Document, Execution, Flow, FrameId, FrameMode, GrantKind,
+    Listing, MemberCounts, Next, Phase, PublicState, QuotaPolicy, WaitpointState,
 };
 use crate::time::TimestampMs;
 
@@ -50,7 +50,7 @@ impl LogCheck {
     pub fn note(&mut self, audited: &mut Audited, event: &Event) {
         let id = &event.subject;
         // An id that was removed may be given again: that is another history.
-        let begins = matches!(event.kind, EventKind::Submitted | EventKind::FlowCreated);
+        let begins = event.seq == 1;
         let before = self.0.remove(id).filter(|_| !begins);
         let epoch = event.lease_epoch.unwrap_or(0);
         if before.is_some_and(|before| event.seq != before.seq + 1) {
@@ -73,6 +73,10 @@ impl LogCheck {
 
     /// As [`LogCheck::check`], for a document.
     pub fn check_document(&self, audited: &mut Audited, document: &Document) {
+        // One that was removed and made again may have no event of its own yet.
+        if document.event_seq == 0 {
+            return;
+        }
         let known = (document.event_seq, document.last_event);
         self.compare(audited, &(&document.id).into(), known);
     }
@@ -164,6 +168,43 @@ impl Audited {
         }
         if let Some(flow) = document.flow() {
             self.check_flow(flow, scanned);
+        }
+        if let Some(budget) = document.budget() {
+            self.check_budget(budget);
+        }
+        if let Some(policy) = document.quota_policy() {
+            self.check_quota_policy(policy);
+        }
+    }
+
+    /// Usage is what ledgers hold and what no execution was named for.
+    fn check_budget(&mut self, budget: &Budget) {
+        for (dimension, counter) in &budget.dimensions {
+            if counter.used != counter.attributed + counter.unattributed {
+                let detail = format!("{dimension} does not add up: {counter:?}");
+                self.report("I21", Some(budget.id), detail);
+            }
+        }
+        let (ledgers, keys) = (&budget.ledgers, &budget.keys);
+        let is_sound = ledgers.first <= ledgers.current
+            && ledgers.current <= ledgers.next
+            && keys.first <= keys.next
+            && keys.until.is_some() == (keys.first < keys.next);
+        if !is_sound {
+            self.report("I10", Some(budget.id), format!("pages {ledgers:?}, {keys:?}"));
+        }
+    }
+
+    /// What of the slots the record itself tells. How many there may be is not told by the cap: it
+    /// may have been lowered.
+    fn check_quota_policy(&mut self, policy: &QuotaPolicy) {
+        let pending = &policy.pending;
+        if policy.overdue.len() > policy.slots as usize
+            || pending.until.is_some() != (pending.first < pending.next)
+        {
+            let detail =
+                format!("{} slots, {} overdue, {pending:?}", policy.slots, policy.overdue.len());
+            self.report("I19", Some(policy.id), detail);
         }
     }
 

@@ -1,10 +1,12 @@
 //! Questions and answers. Reading changes nothing and needs no lease.
 
 mod audit;
+mod budget;
 mod explain;
 mod flow;
 mod page;
 mod query;
+mod quota;
 mod record;
 mod search;
 mod stream;
@@ -13,6 +15,7 @@ mod waiting;
 mod walk;
 
 pub use audit::{Audited, ListEntry, LogCheck, Repaired, Violation};
+pub use budget::{BudgetFilter, BudgetStatus, GetBudgetStatus, ListBudgets};
 pub use explain::{Action, Cause, Explanation, explain};
 pub use flow::{
     DescribeEdge, DescribeFlow, EdgeSnapshot, Eligibility, EvaluateEligibility, FlowCancellation,
@@ -24,6 +27,10 @@ pub use query::{
     Answer, Attempts, Audit, Context, Describe, Due, Dues, Events, Explain, Kids, ListAttempts,
     ListEvents, ListKids, ListSignals, ListWaitpoints, ListedSignal, ListedWaitpoint,
     ObserveSignals, Query, Question, ReadContext, ReadResult, ReadState, Signals,
+};
+pub use quota::{
+    DescribeQuotaPolicy, ListQuotaPolicies, QuotaPolicyDescribed, QuotaPolicySnapshot,
+    ReadQuotaLimits,
 };
 pub use record::Record;
 pub use search::{Filter, Search, SearchPosition};

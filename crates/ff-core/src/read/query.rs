@@ -4,21 +4,24 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::{
-    Audited, DescribeEdge, DescribeFlow, EdgeSnapshot, Eligibility, EvaluateEligibility,
-    Explanation, FlowEdges, FlowMembers, FlowSnapshot, ListFlowEdges, ListFlowMembers, ListFlows,
-    ListPendingWaitpoints, ListSuspended, ListedSuspension, Page, ReadStream, ReadSummary, Record,
-    Search, StreamPage, SummaryRead,
+    Audited, BudgetStatus, DescribeEdge, DescribeFlow, DescribeQuotaPolicy, EdgeSnapshot,
+    Eligibility, EvaluateEligibility, Explanation, FlowEdges, FlowMembers, FlowSnapshot,
+    GetBudgetStatus, ListBudgets, ListFlowEdges, ListFlowMembers, ListFlows, ListPendingWaitpoints,
+    ListQuotaPolicies, ListSuspended, ListedSuspension, Page, QuotaPolicyDescribed,
+    QuotaPolicySnapshot, ReadQuotaLimits, ReadStream, ReadSummary, Record, Search, StreamPage,
+    SummaryRead,
 };
 use crate::check::{check_partition, check_range};
 use crate::content::Content;
 use crate::error::{EngineError, Refusal};
 use crate::event::Envelope;
-use crate::id::{ContentType, ExecutionId, Kid, Kind, LeaseFence, WaitpointId, WaitpointKey};
+use crate::id::{ContentType, ExecutionId, Home, Kid, Kind, LeaseFence, WaitpointId, WaitpointKey};
 use crate::limits;
 use crate::operation::ResumeSignal;
 use crate::partition::PartitionConfig;
 use crate::state::{
-    Attempt, AttemptState, Execution, SignalEffect, StateVector, Waitpoint, WaitpointState,
+    Attempt, AttemptState, Execution, QuotaSpec, SignalEffect, StateVector, Waitpoint,
+    WaitpointState,
 };
 use crate::tags::Tags;
 use crate::time::TimestampMs;
@@ -210,14 +213,14 @@ impl From<&Keyring> for Kids {
     }
 }
 
-/// When time has something to do next: one cheap look over all partitions.
+/// When time has something to do next: one cheap look over all homes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dues {
-    /// Partition (none: the whole store) and its earliest due time. Partitions without are absent.
-    pub items: Vec<(Option<u16>, TimestampMs)>,
+    /// Home (none: the whole store) and its earliest due time. Homes without are absent.
+    pub items: Vec<(Option<Home>, TimestampMs)>,
     pub now: TimestampMs,
 }
 
@@ -252,6 +255,10 @@ impl Query {
             Self::ListFlowEdges(q) => (None, Some(q.limit)),
             Self::EvaluateEligibility(q) => (Some(q.execution_id), None),
             Self::DescribeFlow(_) | Self::DescribeEdge(_) => (None, None),
+            Self::ListBudgets(q) => (None, Some(q.limit)),
+            Self::DescribeQuotaPolicy(q) => (None, Some(q.limit)),
+            Self::ListQuotaPolicies(q) => (None, Some(q.limit)),
+            Self::GetBudgetStatus(_) | Self::ReadQuotaLimits(_) => (None, None),
             Self::Due(_) | Self::Audit(_) | Self::ListKids(_) => (None, None),
         };
         id.map_or(Ok(()), |id| check_partition(id, partitions))?;
@@ -326,6 +333,11 @@ questions! {
     ListFlowEdges => FlowEdges, "list_edges";
     DescribeEdge => EdgeSnapshot, "describe_edge";
     EvaluateEligibility => Eligibility, "evaluate_flow_eligibility";
+    GetBudgetStatus => Option<Box<BudgetStatus>>, "get_budget_status";
+    ListBudgets => Page<BudgetStatus>, "list_budgets";
+    ReadQuotaLimits => Option<QuotaSpec>, "read_quota_policy_limits";
+    DescribeQuotaPolicy => Option<Box<QuotaPolicyDescribed>>, "describe_quota_policy";
+    ListQuotaPolicies => Page<QuotaPolicySnapshot>, "list_quota_policies";
     ReadStream => StreamPage, "read_stream";
     ReadSummary => SummaryRead, "read_summary";
     Due => Dues, "due";

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Due, Flow, Listing};
+use super::{Budget, Due, Flow, Listing, QuotaPolicy};
 use crate::id::{DocumentId, Namespace};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,12 +25,46 @@ pub struct Document {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
     Flow(Box<Flow>),
+    Budget(Box<Budget>),
+    QuotaPolicy(Box<QuotaPolicy>),
 }
+
+/// One kind of body.
+pub trait Part: Clone + PartialEq {
+    fn of(body: &Body) -> Option<&Self>;
+    fn into_body(self: Box<Self>) -> Body;
+    fn namespace(&self) -> &Namespace;
+}
+
+macro_rules! parts {
+    ($($part:ident)+) => {$(
+        impl Part for $part {
+            fn of(body: &Body) -> Option<&Self> {
+                match body {
+                    Body::$part(part) => Some(part),
+                    _ => None,
+                }
+            }
+
+            fn into_body(self: Box<Self>) -> Body {
+                Body::$part(self)
+            }
+
+            fn namespace(&self) -> &Namespace {
+                &self.namespace
+            }
+        }
+    )+};
+}
+
+parts! { Flow Budget QuotaPolicy }
 
 impl Document {
     pub fn namespace(&self) -> &Namespace {
         match &self.body {
             Body::Flow(flow) => &flow.namespace,
+            Body::Budget(budget) => &budget.namespace,
+            Body::QuotaPolicy(policy) => &policy.namespace,
         }
     }
 
@@ -38,6 +72,8 @@ impl Document {
     pub fn due(&self) -> Option<Due> {
         match &self.body {
             Body::Flow(flow) => flow.due(),
+            Body::Budget(budget) => budget.due(),
+            Body::QuotaPolicy(policy) => policy.due(),
         }
     }
 
@@ -45,12 +81,20 @@ impl Document {
     pub fn listings(&self) -> impl Iterator<Item = Listing<'_>> {
         match &self.body {
             Body::Flow(flow) => std::iter::once(flow.listing()),
+            Body::Budget(budget) => std::iter::once(budget.listing()),
+            Body::QuotaPolicy(policy) => std::iter::once(policy.listing()),
         }
     }
 
     pub fn flow(&self) -> Option<&Flow> {
-        match &self.body {
-            Body::Flow(flow) => Some(flow),
-        }
+        Flow::of(&self.body)
+    }
+
+    pub fn budget(&self) -> Option<&Budget> {
+        Budget::of(&self.body)
+    }
+
+    pub fn quota_policy(&self) -> Option<&QuotaPolicy> {
+        QuotaPolicy::of(&self.body)
     }
 }

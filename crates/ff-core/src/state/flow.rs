@@ -245,7 +245,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn due(&self) -> Option<Due> {
+    pub(crate) fn due(&self) -> Option<Due> {
         if !self.work.is_empty() {
             return Some(Due { at: self.work.since, kind: self.work.kind.due() });
         }

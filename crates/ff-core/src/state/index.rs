@@ -42,11 +42,13 @@ pub enum DueKind {
     EdgeCancelDispatcher,
     CancelReconciler,
     FlowProjector,
+    BudgetReset,
+    QuotaReconciler,
     RetentionTrimmer,
 }
 
 impl DueKind {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::ExecutionDeadline,
         Self::AttemptTimeout,
         Self::LeaseExpiry,
@@ -59,6 +61,8 @@ impl DueKind {
         Self::EdgeCancelDispatcher,
         Self::CancelReconciler,
         Self::FlowProjector,
+        Self::BudgetReset,
+        Self::QuotaReconciler,
         Self::RetentionTrimmer,
     ];
 
@@ -77,6 +81,8 @@ impl DueKind {
             Self::EdgeCancelDispatcher => "edge_cancel_dispatcher",
             Self::CancelReconciler => "cancel_reconciler",
             Self::FlowProjector => "flow_projector",
+            Self::BudgetReset => "budget_reset",
+            Self::QuotaReconciler => "quota_reconciler",
             Self::RetentionTrimmer => "retention_trimmer",
         }
     }
@@ -145,6 +151,6 @@ impl Execution {
     }
 }
 
-fn earliest<const N: usize>(candidates: [Option<Due>; N]) -> Option<Due> {
+pub(super) fn earliest<const N: usize>(candidates: [Option<Due>; N]) -> Option<Due> {
     candidates.into_iter().flatten().min()
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Document, Execution, Phase};
-use crate::id::{Namespace, Subject};
+use crate::id::{HomeFamily, Namespace, PartitionFamily, Subject};
 use crate::time::TimestampMs;
 
 /// What a list is of.
@@ -20,10 +20,15 @@ pub enum List {
     Suspended,
     /// Flows, by their id, newest first.
     Flow,
+    /// Budgets, by their id, newest first.
+    Budget,
+    /// Quota policies, by their id, newest first.
+    QuotaPolicy,
 }
 
 impl List {
-    pub const ALL: [Self; 3] = [Self::Waitpoint, Self::Suspended, Self::Flow];
+    pub const ALL: [Self; 5] =
+        [Self::Waitpoint, Self::Suspended, Self::Flow, Self::Budget, Self::QuotaPolicy];
 
     /// The number under which stores keep it; never given to another list.
     pub const fn code(self) -> u8 {
@@ -31,6 +36,19 @@ impl List {
             Self::Waitpoint => 1,
             Self::Suspended => 2,
             Self::Flow => 3,
+            Self::Budget => 8,
+            Self::QuotaPolicy => 9,
+        }
+    }
+
+    /// Where what it lists stands.
+    pub const fn family(self) -> HomeFamily {
+        match self {
+            Self::Waitpoint | Self::Suspended | Self::Flow => {
+                HomeFamily::Partitions(PartitionFamily::Flow)
+            }
+            Self::Budget => HomeFamily::Partitions(PartitionFamily::Budget),
+            Self::QuotaPolicy => HomeFamily::Partitions(PartitionFamily::Quota),
         }
     }
 }

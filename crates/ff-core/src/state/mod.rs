@@ -4,6 +4,7 @@
 //! lease, only a terminal one an outcome. [`StateVector`] is always derived from it as a whole.
 
 mod attempt;
+mod budget;
 mod condition;
 mod document;
 mod execution;
@@ -14,14 +15,19 @@ mod index;
 mod listing;
 mod member;
 mod phase;
+mod quota;
 mod stream;
 mod suspension;
 mod vector;
 mod waitpoint;
 
 pub use attempt::{Attempt, AttemptState, AttemptType};
+pub use budget::{
+    Breach, BreachKind, Budget, BudgetScope, Counter, EnforcementMode, HardAction, LastBreach,
+    LedgerPages, Limits, SoftAction, UsageKeyPages,
+};
 pub use condition::{Condition, Count, CountKind, Heard, Matcher, SetMode, Tally, Weight};
-pub use document::{Body, Document};
+pub use document::{Body, Document, Part};
 pub use execution::{
     About, Counts, Execution, LastEnd, LeaseEnd, LeaseEndReply, LeaseLoss, Progress,
 };
@@ -37,6 +43,7 @@ pub use phase::{
     Cancellation, Causes, Children, Delay, DelayReason, Lease, LostBy, Next, Outcome, Phase,
     Runnable, Terminal,
 };
+pub use quota::{Holder, PendingSlots, QuotaPolicy, QuotaSpec, RateWindow, SlotId, Verdict};
 pub use stream::{
     Displaced, Frame, FrameId, FrameMode, Shelf, Stream, StreamEnd, UnknownFrameMode,
 };

@@ -97,6 +97,6 @@ pub async fn a_deleted_execution_leaves_no_timer_behind(world: &World) {
     let task = world.finish(world.work()).await;
     world.act(Delete { execution_id: task.execution_id }).await;
     world.advance(limits::RETENTION_MS.cast_signed()).await;
-    let tick = Tick { partition: None, most: 10 };
+    let tick = Tick { home: None, most: 10 };
     assert_eq!(world.act(tick).await.fired, []);
 }

@@ -9,13 +9,14 @@ use ff_core::event::EventKind;
 use ff_core::id::{ExecutionId, Home, Subject};
 use ff_core::limits;
 use ff_core::operation::{
-    ChangePriority, Complete, Delete, IssueToken, Release, Replay, Submit, Submitted, Suspend,
-    SuspendTimeout, WaitpointRef,
+    ChangePriority, Complete, Delete, IssueToken, Release, Replay, ResetBudget, Submit, Submitted,
+    Suspend, SuspendTimeout, WaitpointRef,
 };
 use ff_core::read::ListEvents;
 use ff_core::state::TimeoutBehavior;
 
 use crate::graphs::FLOW_EVENTS;
+use crate::limits::{budget, usage};
 use crate::waits::{signal, suspend, wildcard};
 use crate::world::{
     World, cancel, complete, delay, fail, hold, progress, renew, revoke, set_tags, tags,
@@ -57,6 +58,14 @@ async fn whole_life(world: &World) -> ExecutionId {
     id
 }
 
+/// Passes every limit of a budget and resets it.
+async fn limits_are_passed(world: &World) {
+    let budget_id = world.budget(budget(&[("tokens", 10, 5)])).await;
+    world.act(usage(budget_id, &[("tokens", 6)])).await;
+    world.act(usage(budget_id, &[("tokens", 6)])).await;
+    world.act(ResetBudget { budget_id }).await;
+}
+
 pub async fn every_transition_is_one_event(world: &World) {
     whole_life(world).await;
     // Later, so that it comes behind the first whatever its partition.
@@ -64,6 +73,8 @@ pub async fn every_transition_is_one_event(world: &World) {
     let expired = Submit { execution_deadline_at: Some(world.now().await), ..world.work() };
     world.submit(expired).await;
     world.settle().await;
+    world.advance(1).await;
+    limits_are_passed(world).await;
     use EventKind::*;
     let mut log = world.log().await;
     // Partitions have no common order.
@@ -106,6 +117,9 @@ pub async fn every_transition_is_one_event(world: &World) {
             Deleted,
             Submitted,
             Expired,
+            BudgetSoftLimit,
+            BudgetHardLimit,
+            BudgetReset,
         ]
     );
     let seen: BTreeSet<_> = kinds.into_iter().chain(FLOW_EVENTS).collect();

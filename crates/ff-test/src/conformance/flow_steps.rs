@@ -321,7 +321,7 @@ pub async fn there_is_no_such_flow(world: &World) {
 pub async fn a_tick_counts_the_work_of_flows_by_kind(world: &World) {
     let mut kinds = Vec::new();
     let mut count = async || {
-        let ticked = world.act(Tick { partition: None, most: 10 }).await;
+        let ticked = world.act(Tick { home: None, most: 10 }).await;
         kinds.extend(ticked.fired.into_iter().map(|(kind, _)| kind));
     };
     let drawing = world.draw_out(70);

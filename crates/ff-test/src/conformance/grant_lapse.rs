@@ -20,7 +20,7 @@ use crate::world::{PATIENCE, World, complete, lane};
 const MS: i64 = GRANT_MS.cast_signed();
 
 fn tick() -> Tick {
-    Tick { partition: None, most: 10 }
+    Tick { home: None, most: 10 }
 }
 
 pub async fn a_grant_that_lapses_gives_the_old_place_back(world: &World) {

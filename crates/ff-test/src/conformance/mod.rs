@@ -15,6 +15,7 @@ pub mod bad_input;
 pub mod batch;
 pub mod best_effort;
 pub mod bindings;
+pub mod budgets;
 pub mod buffered;
 pub mod cancel;
 pub mod capabilities;
@@ -57,6 +58,8 @@ pub mod pages;
 pub mod payload;
 pub mod priority;
 pub mod progress;
+pub mod quota_window;
+pub mod quotas;
 pub mod reclaim_grants;
 pub mod repetition;
 pub mod replay;
@@ -90,6 +93,7 @@ pub mod tokens;
 pub mod trim;
 pub mod unknown;
 pub mod upkeep;
+pub mod usage;
 pub mod waitpoint_end;
 pub mod waitpoints;
 
@@ -186,6 +190,24 @@ suite! { ($)
         a_fresh_waitpoint_is_new
         one_bad_binding_leaves_the_others_as_they_are
         an_execution_has_64_waitpoints_that_are_not_closed
+    }
+    budgets {
+        a_budget_is_what_it_was_made_as
+        every_scope_is_kept
+        an_unknown_scope_is_refused
+        what_a_budget_is_told_has_limits
+        made_again_it_is_the_same_or_a_conflict
+        an_update_replaces_what_it_names
+        a_raised_limit_blocks_no_more
+        another_interval_counts_from_now
+        a_reset_begins_a_new_period
+        a_budget_resets_itself_at_its_time
+        what_is_answered_does_not_depend_on_the_tick
+        keys_are_remembered_over_a_reset
+        a_deleted_budget_is_gone_and_its_id_is_free
+        a_budget_has_a_log_of_its_own
+        budgets_are_listed_newest_first_in_pages
+        budgets_are_found_by_their_scope
     }
     buffered {
         every_form_is_met_by_signals_that_came_before
@@ -663,6 +685,41 @@ suite! { ($)
         progress_does_not_keep_a_lease_alive
         progress_has_limits
     }
+    quota_window {
+        the_limit_is_admitted_and_no_more
+        the_window_slides
+        it_is_told_when_the_oldest_leaves
+        what_is_refused_takes_no_place
+        a_resumed_claim_takes_no_place
+        a_slot_that_is_given_back_keeps_its_place
+        jitter_comes_from_the_execution
+        another_limit_counts_what_was_admitted
+        a_window_that_is_switched_on_begins_empty
+        many_claims_are_counted_exactly
+        what_has_left_is_forgotten
+    }
+    quotas {
+        a_policy_is_what_it_was_made_as
+        what_is_not_there_is_none
+        a_spec_out_of_bounds_is_refused
+        made_again_it_is_the_same_or_a_conflict
+        zero_switches_a_part_off
+        so_many_at_a_time
+        asked_again_a_slot_is_already_admitted
+        an_epoch_begins_with_1
+        an_execution_of_no_partition_is_refused
+        a_slot_is_given_back_once
+        a_pending_slot_is_confirmed
+        a_pending_slot_past_its_time_is_noted_and_kept
+        holders_come_in_pages
+        who_waits_is_woken_best_first
+        who_was_too_fast_does_not_wait_for_a_slot
+        a_higher_cap_wakes_as_many_as_it_admits
+        a_lowered_cap_takes_nothing_away_and_admits_nobody
+        many_wait_in_order
+        a_deleted_policy_is_gone_and_its_id_is_free
+        policies_are_listed_newest_first_in_pages
+    }
     reclaim_grants {
         it_is_held_for_the_worker
         only_what_waits_for_a_reclaim_is_granted
@@ -771,6 +828,7 @@ suite! { ($)
         the_newest_comes_first
         of_the_same_instant_the_higher_id_comes_first
         every_page_size_finds_each_exactly_once
+        members_that_are_made_later_stand_in_their_place
         a_walk_is_not_disturbed_by_what_comes_and_goes
         each_filter_keeps_what_it_names
         states_are_a_filter_and_follow_the_execution
@@ -879,6 +937,8 @@ suite! { ($)
         a_cursor_goes_on_where_the_last_page_ended
         a_cursor_can_be_used_again
         an_event_is_told_at_once
+        a_cursor_goes_on_in_every_log
+        an_event_of_a_budget_is_told
         a_wait_goes_on_over_events_that_do_not_match
         a_match_is_found_behind_any_number_that_do_not
         a_wait_without_events_ends_with_a_cursor
@@ -1005,6 +1065,8 @@ suite! { ($)
         one_tick_handles_many
         what_is_due_after_a_transition_is_more
         a_tick_has_a_range
+        a_tick_of_one_home_leaves_the_others
+        a_tick_of_a_home_that_does_not_exist_is_refused
         expire_does_it_for_one_execution
         promote_does_it_for_one_execution
         mark_lease_expired_does_it_for_one_execution
@@ -1035,6 +1097,7 @@ suite! { ($)
     }
     unknown {
         every_operation_says_that_there_is_no_such_execution
+        every_operation_says_that_there_is_no_such_budget_or_quota_policy
         what_a_timer_does_finds_nothing_to_do
         no_operation_was_forgotten_above
         reading_what_is_not_there_is_none
@@ -1044,6 +1107,28 @@ suite! { ($)
     upkeep {
         a_store_answers_and_says_who_it_is
         the_stores_clock_decides
+    }
+    usage {
+        a_report_adds_to_every_dimension_that_it_names
+        a_dimension_without_a_limit_is_counted_too
+        a_total_above_a_limit_is_told_and_counted
+        hard_comes_before_soft_and_then_the_name
+        a_soft_limit_above_the_hard_one_is_allowed
+        the_last_breach_is_kept
+        mode_refuse_adds_nothing_above_a_hard_limit
+        the_reports_mode_wins_over_the_budgets
+        spend_is_in_the_budgets_own_mode
+        a_key_counts_once_whichever_form_brings_it
+        without_a_key_every_report_counts
+        a_key_is_remembered_for_a_day
+        many_keys_are_remembered
+        totals_stay_exact_numbers
+        a_malformed_report_is_refused
+        usage_is_of_an_execution_or_of_nobody
+        a_release_gives_back_what_the_execution_used
+        ledgers_of_many_add_up
+        a_breach_is_an_event_that_tells_its_numbers
+        an_ignored_soft_limit_is_no_event
     }
     waitpoint_end {
         an_unused_waitpoint_closes_at_its_time

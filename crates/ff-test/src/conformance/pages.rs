@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
-use ff_core::id::ExecutionId;
+use ff_core::id::{ExecutionId, Home};
 use ff_core::limits;
 use ff_core::operation::{Cancel, Tick};
 use ff_core::read::{Describe, EventFilter, Follow, From, ListAttempts, ListEvents};
@@ -71,9 +71,12 @@ pub async fn a_tick_of_one_partition_leaves_the_others(world: &World) {
         world.submit(delayed(partition)).await;
     }
     world.advance(10).await;
-    let tick = |partition| Tick { partition, most: limits::TICK_ENTRIES };
-    let ticked = world.backend.call(tick(Some(2))).await.unwrap();
+    let tick = |partition| {
+        let home = Some(Home::partition(partition));
+        world.backend.call(Tick { home, most: limits::TICK_ENTRIES })
+    };
+    let ticked = tick(2).await.unwrap();
     assert_eq!(ticked.fired, [(DueKind::DelayedPromoter, 2)]);
-    let ticked = world.backend.call(tick(Some(1))).await.unwrap();
+    let ticked = tick(1).await.unwrap();
     assert_eq!(ticked.fired, [(DueKind::DelayedPromoter, 1)]);
 }

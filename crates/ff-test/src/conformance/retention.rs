@@ -54,7 +54,7 @@ pub async fn a_day_is_the_default(world: &World) {
 pub async fn without_retention_it_goes_with_the_next_tick(world: &World) {
     let task = world.finish(world.work_with(r#"{"retention":{"success_ms":0}}"#)).await;
     assert!(world.find(task.execution_id).await.is_some());
-    let ticked = world.act(Tick { partition: None, most: 10 }).await;
+    let ticked = world.act(Tick { home: None, most: 10 }).await;
     assert_eq!(ticked.fired, [(DueKind::RetentionTrimmer, 1)]);
     assert!(world.find(task.execution_id).await.is_none());
 }

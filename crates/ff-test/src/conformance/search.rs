@@ -78,6 +78,27 @@ pub async fn every_page_size_finds_each_exactly_once(world: &World) {
     }
 }
 
+/// A large graph is made piece by piece; all members are of the instant of its submit.
+pub async fn members_that_are_made_later_stand_in_their_place(world: &World) {
+    let drawing = world.draw_out(90);
+    let partition = drawing.submit.members[0].submit.execution_id.partition();
+    let beside =
+        || Submit { execution_id: ExecutionId::new(partition, Uuid::now_v7()), ..world.work() };
+    let before = world.submit(beside()).await;
+    world.advance(10).await;
+    let flow = world.act(drawing.submit).await;
+    world.advance(10_000).await;
+    let after = world.submit(beside()).await;
+    world.settle().await;
+    let mut members: Vec<_> = flow.members.iter().map(|(_, id)| *id).collect();
+    members.sort_unstable();
+    members.reverse();
+    let expected = [vec![after], members, vec![before]].concat();
+    for limit in [7, 50, 200] {
+        assert_eq!(walk(world, &Filter::default(), limit).await, expected, "{limit} a page");
+    }
+}
+
 pub async fn a_walk_is_not_disturbed_by_what_comes_and_goes(world: &World) {
     let ids = submit_apart(world, (0..6).map(|_| world.work())).await;
     let first = world.backend.ask(page(&Filter::default(), None, 2)).await.unwrap();

@@ -13,6 +13,7 @@ use ff_core::read::{EventFilter, Follow, From, Subscription};
 use ff_core::state::Outcome;
 use tokio::time::timeout;
 
+use crate::limits::{budget, usage};
 use crate::world::{
     PATIENCE, World, cancel, code, delay, fail, hold, lane, namespace, revoke, tags,
 };
@@ -105,6 +106,43 @@ pub async fn an_event_is_told_at_once(world: &World) {
     let waiting = timeout(PATIENCE, world.backend.events(follow(&filter, from), PATIENCE));
     let (told, _) = tokio::join!(waiting, world.submit(submit));
     assert_eq!(subjects(&told.expect("told in time").unwrap().items), [id]);
+}
+
+pub async fn a_cursor_goes_on_in_every_log(world: &World) {
+    let filter = EventFilter::default();
+    let (mut from, mut expected) = (now(world, &filter).await, Vec::new());
+    for round in 0..8 {
+        // Each budget stands where it stands.
+        let id = world.budget(budget(&[("a", 1, 0)])).await;
+        world.act(usage(id, &[("a", 2)])).await;
+        let work = world.submit(world.work()).await;
+        if round % 2 == 1 {
+            let page = look(world, &filter, from).await;
+            let kinds: Vec<_> = page.items.iter().map(|item| item.event.kind).collect();
+            let both = [EventKind::BudgetHardLimit, EventKind::Submitted];
+            assert!(both.iter().all(|kind| kinds.iter().filter(|k| *k == kind).count() == 2));
+            assert!(page.items.iter().any(|item| item.event.subject == work));
+            assert!(!page.gap && page.cursor.len() < 1_000);
+            expected.extend(page.items);
+            from = From::Cursor(page.cursor);
+        }
+    }
+    let sorted = |mut items: Vec<Envelope>| {
+        items.sort_by_key(|item| (item.event.subject.clone(), item.event.seq));
+        items
+    };
+    assert_eq!(sorted(expected), sorted(world.log().await), "each event once");
+}
+
+pub async fn an_event_of_a_budget_is_told(world: &World) {
+    let filter = EventFilter::default();
+    let id = world.budget(budget(&[("a", 1, 0)])).await;
+    let from = now(world, &filter).await;
+    let waiting = timeout(PATIENCE, world.backend.events(follow(&filter, from), PATIENCE));
+    let (told, _) = tokio::join!(waiting, world.act(usage(id, &[("a", 2)])));
+    let told = told.expect("told in time").unwrap().items;
+    let kinds: Vec<_> = told.iter().map(|item| item.event.kind).collect();
+    assert_eq!(kinds, [EventKind::BudgetHardLimit]);
 }
 
 pub async fn a_wait_goes_on_over_events_that_do_not_match(world: &World) {

@@ -26,7 +26,7 @@ async fn timed_out(world: &World, behavior: TimeoutBehavior) -> (Task, IssuedWai
     world.pass(999).await;
     assert_eq!(world.public_state(task.execution_id).await, PublicState::Suspended);
     world.advance(1).await;
-    let tick = Tick { partition: None, most: limits::TICK_ENTRIES };
+    let tick = Tick { home: None, most: limits::TICK_ENTRIES };
     let ticked = world.backend.call(tick).await.unwrap();
     assert_eq!(ticked.fired, [(DueKind::SuspensionTimeout, 1)]);
     (task, a)

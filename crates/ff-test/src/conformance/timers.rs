@@ -5,17 +5,18 @@ use std::time::Duration;
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
-use ff_core::id::ExecutionId;
+use ff_core::id::{DocumentId, ExecutionId, Home};
 use ff_core::limits;
 use ff_core::operation::{
-    CreatePendingWaitpoint, ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed,
-    Submit, Suspend, SuspendTimeout, Tick, Ticked,
+    CreateBudget, CreatePendingWaitpoint, ExpireExecution, Fired, MarkLeaseExpired, NotDue,
+    PromoteDelayed, Submit, Suspend, SuspendTimeout, Tick, Ticked,
 };
 use ff_core::read::Due;
 use ff_core::state::{DueKind, PublicState};
 use tokio::time::timeout;
 
 use crate::graphs::FLOW_WORK;
+use crate::limits::{budget, cap};
 use crate::waits::{pending, suspend, wildcard};
 use crate::world::{PATIENCE, World, code, hold};
 
@@ -24,7 +25,7 @@ const NOT_YET: Fired = Fired::AlreadySatisfied(NotDue::NotYetDue);
 const ENDED: Fired = Fired::AlreadySatisfied(NotDue::AlreadyTerminal);
 
 fn tick(most: u32) -> Tick {
-    Tick { partition: None, most }
+    Tick { home: None, most }
 }
 
 async fn delayed(world: &World, ms: u64) -> ExecutionId {
@@ -46,12 +47,14 @@ pub async fn a_tick_counts_what_it_did_by_kind(world: &World) {
     let timeout = Some(SuspendTimeout::For(500));
     world.act(Suspend { timeout, ..suspend(&waiting, wildcard("go")) }).await;
     world.granted(world.work()).await;
+    world.budget(CreateBudget { reset_interval_ms: 500, ..budget(&[]) }).await;
+    world.admit(world.quota(cap(1)).await).await;
     world.advance(TTL).await;
     let ticked = world.act(tick(10)).await;
     for kind in DueKind::ALL.into_iter().filter(|kind| !FLOW_WORK.contains(kind)) {
         assert!(ticked.fired.contains(&(kind, 1)), "{kind:?} in {ticked:?}");
     }
-    assert_eq!(ticked.total(), 8);
+    assert_eq!(ticked.total(), 10);
 }
 
 pub async fn a_tick_goes_oldest_first_and_says_when_there_is_more(world: &World) {
@@ -140,6 +143,36 @@ pub async fn mark_lease_expired_does_it_for_one_execution(world: &World) {
     assert_eq!(world.act(mark()).await, ENDED);
 }
 
+pub async fn a_tick_of_one_home_leaves_the_others(world: &World) {
+    let every = |ms| CreateBudget { reset_interval_ms: ms, ..budget(&[]) };
+    let id = world.budget(every(500)).await;
+    let home = DocumentId::budget(id, &world.backend.settings().partitions).home;
+    delayed(world, 500).await;
+    world.admit(world.quota(cap(1)).await).await;
+    let due = world.backend.ask(Due).await.unwrap().items;
+    assert_eq!(due.iter().map(|(_, at)| *at).min(), Some(world.now().await.after(500)));
+    world.advance(TTL).await;
+    let ticked = world.act(Tick { home: Some(home.clone()), most: 10 }).await;
+    assert_eq!(ticked.fired, [(DueKind::BudgetReset, 1)]);
+    assert_eq!(world.act(Tick { home: Some(home), most: 10 }).await.total(), 0);
+    let rest = world.act(tick(10)).await;
+    let fired = |kind| rest.fired.contains(&(kind, 1));
+    assert!(fired(DueKind::DelayedPromoter) && fired(DueKind::QuotaReconciler), "{rest:?}");
+    assert_eq!(rest.total(), 2);
+}
+
+pub async fn a_tick_of_a_home_that_does_not_exist_is_refused(world: &World) {
+    for home in ["{fp:4095}", "{b:4095}", "{q:4095}"] {
+        let home = Some(home.parse().unwrap());
+        let refused = world.backend.call(Tick { home, most: 10 }).await;
+        assert_eq!(code(refused), Code::InvalidInput);
+    }
+    for home in ["{w:nobody}", "{g}"] {
+        let home = Some(home.parse().unwrap());
+        assert_eq!(world.act(Tick { home, most: 10 }).await.total(), 0);
+    }
+}
+
 pub async fn due_tells_the_earliest_time(world: &World) {
     let now = world.now().await;
     let dues = world.backend.ask(Due).await.unwrap();
@@ -147,7 +180,7 @@ pub async fn due_tells_the_earliest_time(world: &World) {
     for ms in [500, 100, 900] {
         delayed(world, ms).await;
     }
-    let earliest = |items: Vec<(Option<u16>, _)>| items.into_iter().map(|(_, at)| at).min();
+    let earliest = |items: Vec<(Option<Home>, _)>| items.into_iter().map(|(_, at)| at).min();
     let dues = world.backend.ask(Due).await.unwrap();
     assert_eq!(earliest(dues.items), Some(now.after(100)));
     world.pass(100).await;

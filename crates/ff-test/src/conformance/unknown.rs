@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
-use ff_core::id::ExecutionId;
+use ff_core::id::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_core::operation::{
-    ChangePriority, Command, Delete, ExpireExecution, Fired, MarkLeaseExpired, NotDue,
-    PromoteDelayed, Release, Replay, Reply, Tick,
+    ChangePriority, Command, ConfirmAdmission, Delete, DeleteBudget, DeleteQuotaPolicy,
+    ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed, Release, ReleaseAdmission,
+    ReleaseBudget, Replay, Reply, ResetBudget, Tick, UpdateBudget, UpdateQuotaPolicy,
 };
 use ff_core::read::{
     Explain, ListAttempts, ListEvents, ReadContext, ReadState, ReadStream, ReadSummary, Tail,
@@ -20,6 +21,7 @@ use crate::grants::{
     claim_granted, claim_resumed, grant_and_claim, issue_grant, issue_reclaim, reclaim,
 };
 use crate::graphs::{create_flow, wait_children};
+use crate::limits::{budget, cap, check, first_lease, quota, spend, usage, worked};
 use crate::output::{append, frame};
 use crate::signalling::{approval, close, issue, rotate};
 use crate::waits::{pending, resume, seed, signal, suspend, wildcard};
@@ -76,6 +78,39 @@ pub async fn every_operation_says_that_there_is_no_such_execution(world: &World)
     }
 }
 
+/// Every operation on a budget or a quota policy, by name; what it is given names one that is not.
+fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
+    let (budget_id, id) = (BudgetId::mint(), nobody(world));
+    let (quota_policy_id, slot) = (QuotaPolicyId::mint(), first_lease(id));
+    let amount = [("tokens", 1)];
+    let budgets: [(_, Command); 7] = [
+        ("update_budget", UpdateBudget::new(budget_id).into()),
+        ("report_usage", worked(budget_id, id, &amount).into()),
+        ("report_usage_admin", usage(budget_id, &amount).into()),
+        ("record_spend", spend(budget_id, id, &amount).into()),
+        ("release_budget", ReleaseBudget { budget_id, execution_id: id }.into()),
+        ("reset_budget", ResetBudget { budget_id }.into()),
+        ("delete_budget", DeleteBudget { budget_id }.into()),
+    ];
+    let quotas: [(_, Command); 5] = [
+        ("update_quota_policy", UpdateQuotaPolicy { quota_policy_id, spec: cap(1) }.into()),
+        ("delete_quota_policy", DeleteQuotaPolicy { quota_policy_id }.into()),
+        ("check_admission", check(quota_policy_id, slot).into()),
+        ("confirm_admission", ConfirmAdmission { quota_policy_id, slot }.into()),
+        ("release_admission", ReleaseAdmission { quota_policy_id, slot }.into()),
+    ];
+    let missing = |code| move |(name, command)| (name, command, code);
+    let budgets = budgets.into_iter().map(missing(Code::BudgetNotFound));
+    budgets.chain(quotas.into_iter().map(missing(Code::QuotaPolicyNotFound))).collect()
+}
+
+pub async fn every_operation_says_that_there_is_no_such_budget_or_quota_policy(world: &World) {
+    for (name, command, expected) in limits(world) {
+        assert_eq!(command.name(), name);
+        assert_eq!(code(world.command(command).await), expected, "{name}");
+    }
+}
+
 /// What a timer does, for one execution.
 fn timed(execution_id: ExecutionId) -> [(&'static str, Command); 3] {
     [
@@ -103,14 +138,17 @@ pub async fn what_a_timer_does_finds_nothing_to_do(world: &World) {
 pub async fn no_operation_was_forgotten_above(world: &World) {
     let mut known = operations(world).await;
     known.extend(timed(nobody(world)));
+    known.extend(limits(world).into_iter().map(|(name, command, _)| (name, command)));
     // These act on nothing that must exist.
+    known.push(("create_budget", budget(&[]).into()));
+    known.push(("create_quota_policy", quota(cap(1)).into()));
     known.push(("seed_waitpoint_hmac_secret", seed().into()));
     known.push(("rotate_waitpoint_hmac_secret", rotate("k9", 9, 60_000).into()));
     known.push(("submit_execution", world.work().into()));
     known.push(("create_flow", create_flow().into()));
     known.push(("submit_flow", world.draw(&["a"], &[]).submit.into()));
     known.extend(super::flow_steps::on_no_flow(world));
-    known.push(("tick", Tick { partition: None, most: 1 }.into()));
+    known.push(("tick", Tick { home: None, most: 1 }.into()));
     let names: BTreeSet<_> = known.iter().map(|(_, command)| command.name()).collect();
     assert_eq!(names, known.iter().map(|(name, _)| *name).collect());
     assert_eq!(names, Command::NAMES.iter().copied().collect());

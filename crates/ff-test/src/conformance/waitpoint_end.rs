@@ -17,7 +17,7 @@ use crate::world::{World, cancel, cancel_held, complete, delay, fail, revoke};
 const TTL: i64 = limits::LEASE_TTL_MS.cast_signed();
 
 fn tick() -> Tick {
-    Tick { partition: None, most: 100 }
+    Tick { home: None, most: 100 }
 }
 
 /// A pending waitpoint that closes so many milliseconds from now.

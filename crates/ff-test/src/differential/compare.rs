@@ -1,6 +1,7 @@
 //! What must be equal.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::error::{EngineError, Refusal};
@@ -8,9 +9,10 @@ use ff_core::id::{ExecutionId, FlowId, Namespace};
 use ff_core::limits;
 use ff_core::operation::{Reply, Submitted, Task};
 use ff_core::read::{
-    Audit, Describe, Due, Explain, Filter, FlowFilter, ListAttempts, ListEvents, ListFlowEdges,
-    ListFlowMembers, ListFlows, ListKids, ListSignals, ListWaitpoints, ReadContext, ReadResult,
-    ReadStream, ReadSummary, Search, WaitingFilter,
+    Audit, BudgetFilter, Describe, DescribeQuotaPolicy, Due, EventFilter, Explain, Filter,
+    FlowFilter, Follow, From, ListAttempts, ListBudgets, ListEvents, ListFlowEdges,
+    ListFlowMembers, ListFlows, ListKids, ListQuotaPolicies, ListSignals, ListWaitpoints,
+    ReadContext, ReadResult, ReadStream, ReadSummary, Search, WaitingFilter,
 };
 
 use crate::oracle::Oracle;
@@ -98,6 +100,9 @@ async fn everything(backend: &dyn Backend) -> Result<Vec<String>, String> {
     facts.push(format!("{kids:?}"));
     facts.extend(waiting(backend).await?);
     facts.extend(flows(backend).await?);
+    facts.extend(budgets(backend).await?);
+    facts.extend(quotas(backend).await?);
+    facts.extend(budget_events(backend).await?);
     for id in all_ids(backend).await? {
         let query = Describe { execution_id: id };
         let record = backend.ask(query).await.map_err(|error| error.to_string())?;
@@ -144,6 +149,69 @@ async fn flows(backend: &dyn Backend) -> Result<Vec<String>, String> {
             return Ok(facts);
         }
     }
+}
+
+/// Every budget of the namespaces that sequences use.
+async fn budgets(backend: &dyn Backend) -> Result<Vec<String>, String> {
+    let mut facts = Vec::new();
+    for namespace in [Namespace::default(), super::replay::namespace(1)] {
+        let mut cursor = None;
+        loop {
+            let filter = BudgetFilter { namespace: namespace.clone(), scope: None };
+            let list = ListBudgets { filter, cursor, limit: 3 };
+            let page = backend.ask(list).await.map_err(|error| error.to_string())?;
+            facts.extend(page.items.iter().map(|budget| format!("{budget:?}")));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(facts)
+}
+
+/// Every quota policy with those that hold its slots.
+async fn quotas(backend: &dyn Backend) -> Result<Vec<String>, String> {
+    let mut facts = Vec::new();
+    for namespace in [Namespace::default(), super::replay::namespace(1)] {
+        let mut cursor = None;
+        loop {
+            let list = ListQuotaPolicies { namespace: namespace.clone(), cursor, limit: 3 };
+            let page = backend.ask(list).await.map_err(|error| error.to_string())?;
+            for policy in &page.items {
+                let quota_policy_id = policy.quota_policy_id;
+                let limit = limits::PAGE_MAX;
+                let query = DescribeQuotaPolicy { quota_policy_id, holders_from: 0, limit };
+                let described = backend.ask(query).await.map_err(|error| error.to_string())?;
+                facts.push(format!("{policy:?} {described:?}"));
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(facts)
+}
+
+/// Events about what has no list of its own, by what they are about.
+async fn budget_events(backend: &dyn Backend) -> Result<Vec<String>, String> {
+    let (mut events, mut from) = (Vec::new(), From::Start);
+    loop {
+        let page = Follow { filter: EventFilter::default(), from, limit: limits::PAGE_MAX };
+        let page = backend.events(page, Duration::ZERO).await.map_err(|error| error.to_string())?;
+        if page.items.is_empty() {
+            break;
+        }
+        events.extend(page.items.into_iter().map(|item| item.event));
+        from = From::Cursor(page.cursor);
+    }
+    events.retain(|event| event.kind.as_str().starts_with("budget."));
+    events.sort_by_key(|event| (event.subject.clone(), event.seq));
+    for event in &mut events {
+        (event.number, event.previous) = (0, 0);
+    }
+    Ok(events.iter().map(|event| format!("{event:?}")).collect())
 }
 
 async fn graph(backend: &dyn Backend, flow_id: FlowId) -> Result<Vec<String>, String> {

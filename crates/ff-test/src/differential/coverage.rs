@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use ff_core::id::DocumentId;
 use ff_core::machine::QueueView;
 use ff_core::operation::{Claim, Command};
-use ff_core::state::{DelayReason, Execution, Next, Outcome, Phase};
+use ff_core::state::{
+    Body, Budget, DelayReason, Document, Execution, Next, Outcome, Phase, QuotaPolicy,
+};
 use ff_core::time::TimestampMs;
 
 use crate::oracle::State;
@@ -70,6 +73,77 @@ pub const OPERATIONS: [&str; 34] = [
     "deliver_approval_signal",
 ];
 
+/// The states of budgets, and the operations that act on one.
+const BUDGET_STATES: [&str; 6] =
+    ["no budget", "unused", "used", "above a soft limit", "at a hard limit", "period over"];
+const BUDGET_OPERATIONS: [&str; 8] = [
+    "create_budget",
+    "update_budget",
+    "report_usage",
+    "report_usage_admin",
+    "record_spend",
+    "release_budget",
+    "reset_budget",
+    "delete_budget",
+];
+
+/// The states of quota policies, and the operations that act on one.
+const QUOTA_STATES: [&str; 7] =
+    ["no policy", "free", "taken", "full", "waited for", "rate reached", "overdue"];
+const QUOTA_OPERATIONS: [&str; 6] = [
+    "create_quota_policy",
+    "update_quota_policy",
+    "delete_quota_policy",
+    "check_admission",
+    "confirm_admission",
+    "release_admission",
+];
+
+/// The state of a budget or quota policy by its name; none of anything else.
+fn limit_state(state: &State, id: &DocumentId, now: TimestampMs) -> Option<&'static str> {
+    use ff_core::id::DocumentKind::{Budget, Flow, QuotaPolicy};
+    let found = state.documents.get(id).map(|found| &**found);
+    match (id.kind, found.map(|Document { body, .. }| body)) {
+        (Flow, _) | (_, Some(Body::Flow(_))) => None,
+        (Budget, None) => Some("no budget"),
+        (QuotaPolicy, None) => Some("no policy"),
+        (_, Some(Body::Budget(budget))) => Some(budget_state(budget, now)),
+        (_, Some(Body::QuotaPolicy(policy))) => Some(quota_state(policy, now)),
+    }
+}
+
+fn budget_state(budget: &Budget, now: TimestampMs) -> &'static str {
+    let mut counters = budget.dimensions.values();
+    if budget.is_over(now) {
+        "period over"
+    } else if budget.breached(now).is_some() {
+        "at a hard limit"
+    } else if counters.clone().any(|counter| counter.breach(counter.used).is_some()) {
+        "above a soft limit"
+    } else if counters.any(|counter| counter.used > 0) {
+        "used"
+    } else {
+        "unused"
+    }
+}
+
+fn quota_state(policy: &QuotaPolicy, now: TimestampMs) -> &'static str {
+    let edge = policy.window.edge.map(|edge| edge.after(policy.spec.window_ms()));
+    if policy.pending.until.is_some_and(|at| at <= now) {
+        "overdue"
+    } else if edge.is_some_and(|at| at > now) {
+        "rate reached"
+    } else if policy.waiting > 0 {
+        "waited for"
+    } else if policy.free_slots() == 0 {
+        "full"
+    } else if policy.slots > 0 {
+        "taken"
+    } else {
+        "free"
+    }
+}
+
 /// The state of an execution by its name in [`STATES`].
 pub fn state_of(execution: Option<&Execution>, now: TimestampMs) -> &'static str {
     let Some(execution) = execution else { return "absent" };
@@ -111,6 +185,11 @@ pub struct Coverage {
 impl Coverage {
     pub(super) fn note(&mut self, state: &State, now: TimestampMs, command: &Command) {
         self.operations += 1;
+        if let Some(document) = command.document_id(&state.settings.partitions)
+            && let Some(found) = limit_state(state, &document, now)
+        {
+            *self.pairs.entry((found, command.name())).or_default() += 1;
+        }
         let Some(id) = command.execution_id() else { return };
         let found = state_of(state.executions.get(&id).map(AsRef::as_ref), now);
         *self.pairs.entry((found, command.name())).or_default() += 1;
@@ -144,6 +223,10 @@ impl Coverage {
         let claimable =
             ["eligible", "eligible, retry", "eligible, replay", "resumable", "reclaimable"];
         let claims = claimable.map(|state| (state, Claim::NAME));
-        pairs.chain(claims).filter(|pair| !self.pairs.contains_key(pair)).collect()
+        let budgets =
+            BUDGET_STATES.iter().flat_map(|state| BUDGET_OPERATIONS.map(|op| (*state, op)));
+        let quotas = QUOTA_STATES.iter().flat_map(|state| QUOTA_OPERATIONS.map(|op| (*state, op)));
+        let pairs = pairs.chain(claims).chain(budgets).chain(quotas);
+        pairs.filter(|pair| !self.pairs.contains_key(pair)).collect()
     }
 }

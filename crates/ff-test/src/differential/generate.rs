@@ -1,12 +1,13 @@
 //! Makes random sequences from a seed.
 
 use ff_core::operation::LaneOrder;
-use ff_core::state::{FailureClass, FrameMode, TimeoutBehavior};
+use ff_core::state::{EnforcementMode, FailureClass, FrameMode, SoftAction, TimeoutBehavior};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::flows::{FlowOp, GraphOp};
 use super::grants::{GrantAct, GrantOp};
+use super::limits::{LimitOp, ReportForm, ReportOp, SlotOf};
 use super::op::{ClaimOp, FenceOf, Op, SubmitOp, Target};
 use super::output::{FrameOp, Look, OutputOp, PlaceOp, Question};
 use super::waits::{Place, SignalOp, SuspendOp, WaitOp};
@@ -54,17 +55,17 @@ impl Dice {
         match self.below(40) {
             0 => FenceOf::WrongEpoch(task),
             1 => FenceOf::WrongAttempt(task),
-            2..9 => FenceOf::WrongExecution(task, self.target()),
+            2..10 => FenceOf::WrongExecution(task, self.target()),
             _ => FenceOf::Task(task),
         }
     }
 
     fn op(&mut self) -> Op {
-        match self.below(192) {
+        match self.below(220) {
             0..18 => Op::Submit(self.submit()),
             18..34 => Op::Claim(self.claim()),
             34..43 => self.worker_end(),
-            43..51 => Op::Wait(self.wait()),
+            43..51 | 216..220 => Op::Wait(self.wait()),
             51..54 | 171..174 => Op::Renew(self.fence(), self.maybe_ttl()),
             54..57 | 174..177 => Op::Progress(self.fence(), self.pick(&[0, 50, 100, 101])),
             57..66 | 111..113 | 180..184 => Op::Wait(self.signal()),
@@ -75,6 +76,8 @@ impl Dice {
             121..129 => Op::Output(self.append()),
             129..131 => Op::Output(OutputOp::Look(self.look())),
             131..171 => Op::Flow(self.flow()),
+            192..204 => Op::Limit(self.budget()),
+            204..216 => Op::Limit(self.quota()),
             _ => self.pick(&[Op::Compare, Op::Trim(0), Op::Trim(5_000), Op::Trim(60_000)]),
         }
     }
@@ -135,12 +138,12 @@ impl Dice {
 
     fn operator(&mut self) -> Op {
         let target = self.target();
-        match self.below(37) {
+        match self.below(39) {
             0..3 => Op::Cancel(target),
             3..5 => Op::Revoke(target, self.maybe(40, Self::fence)),
             5..8 => Op::Hold(target),
             8..11 => Op::Release(target),
-            11..13 => Op::ChangePriority(target, self.pick(&[0, 1, 5, 9_000])),
+            11..13 | 37..39 => Op::ChangePriority(target, self.pick(&[0, 1, 5, 9_000])),
             13..15 => Op::SetTags(target, self.pick(&[0, 1, 2, 3])),
             15..18 | 30..34 => Op::Replay(target),
             18..20 | 36 => Op::Delete(target),
@@ -154,7 +157,7 @@ impl Dice {
     }
 
     fn grant(&mut self) -> GrantOp {
-        let act = match self.below(22) {
+        let act = match self.below(24) {
             0..7 => GrantAct::Issue,
             7..11 => GrantAct::Claim,
             11..14 => GrantAct::ClaimResumed,
@@ -277,11 +280,80 @@ impl Dice {
             33..35 => FlowOp::Cascade { flow },
             35 => FlowOp::Delete { flow: self.below(12) },
             _ => FlowOp::Wait {
-                fence: if self.chance(70) { FenceOf::Member(self.below(4)) } else { self.fence() },
+                fence: match self.below(10) {
+                    0..7 => FenceOf::Member(self.below(4)),
+                    7..9 => self.fence(),
+                    _ => FenceOf::WrongExecution(0, self.target()),
+                },
                 children: self.maybe(70, |dice| {
                     (0..dice.pick(&[0, 1, 2, 3])).map(|_| dice.below(8)).collect()
                 }),
             },
+        }
+    }
+
+    fn budget(&mut self) -> LimitOp {
+        let reach = if self.chance(80) { 2 } else { 12 };
+        let budget = self.below(reach);
+        let reset_ms = self.pick(&[0, 0, 500, 3_000, 40_000]);
+        match self.below(24) {
+            0..4 => LimitOp::CreateBudget {
+                uuid: self.0.random(),
+                again: self.maybe(25, |dice| dice.below(3)),
+                shape: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7]),
+                reset_ms,
+                namespace: self.pick(&[0, 0, 1]),
+            },
+            4..6 => LimitOp::UpdateBudget {
+                budget,
+                shape: self.pick(&[0, 1, 2, 3, 4]),
+                reset_ms: self.maybe(40, |_| reset_ms),
+                soft: self.maybe(30, |dice| dice.pick(SoftAction::ALL)),
+            },
+            6..18 => LimitOp::Report(ReportOp {
+                budget,
+                form: self.pick(&[
+                    ReportForm::Worker,
+                    ReportForm::Operator,
+                    ReportForm::OperatorFor,
+                    ReportForm::Spend,
+                ]),
+                target: self.target(),
+                amounts: self.pick(&[0, 1, 2, 3, 4, 5, 0, 1, 2, 6]),
+                key: self.maybe(40, |dice| dice.pick(&[0, 1, 2, 3])),
+                mode: self.maybe(20, |dice| dice.pick(EnforcementMode::ALL)),
+            }),
+            18..21 => LimitOp::ReleaseBudget { budget, target: self.target() },
+            21..23 => LimitOp::ResetBudget { budget },
+            _ => LimitOp::DeleteBudget { budget: self.below(12) },
+        }
+    }
+
+    fn quota(&mut self) -> LimitOp {
+        let reach = if self.chance(80) { 2 } else { 12 };
+        let quota = self.below(reach);
+        let slot = if self.chance(60) {
+            SlotOf::Taken(self.below(6))
+        } else {
+            SlotOf::Lease(self.target(), self.pick(&[1, 1, 2]))
+        };
+        match self.below(24) {
+            0..4 => LimitOp::CreateQuota {
+                uuid: self.0.random(),
+                again: self.maybe(25, |dice| dice.below(3)),
+                spec: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7]),
+                namespace: self.pick(&[0, 0, 1]),
+            },
+            4..6 => LimitOp::UpdateQuota { quota, spec: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7]) },
+            6..16 => LimitOp::Check {
+                quota,
+                slot: SlotOf::Lease(self.target(), self.pick(&[1, 1, 2])),
+                opens_attempt: self.chance(80),
+                score: self.pick(&[0, 5, -3, 1 << 50]),
+            },
+            16..19 => LimitOp::Confirm { quota, slot },
+            19..23 => LimitOp::ReleaseSlot { quota, slot },
+            _ => LimitOp::DeleteQuota { quota: self.below(12) },
         }
     }
 
@@ -340,7 +412,8 @@ impl Dice {
             0..10 => self.pick(&[0, 1, 7, 50]),
             10..16 => self.pick(&[100, 500, 1_000]),
             16..19 => self.pick(&[3_000, 10_000]),
-            _ => self.pick(&[30_000, 90_000]),
+            // A day and more: what is remembered so long goes.
+            _ => self.pick(&[30_000, 90_000, 30_000, 90_000, 90_000_000]),
         })
     }
 }

@@ -10,6 +10,7 @@ mod crowd;
 mod flows;
 mod generate;
 mod grants;
+mod limits;
 mod op;
 mod output;
 mod replay;

@@ -2,6 +2,7 @@
 
 use super::flows::FlowOp;
 use super::grants::GrantOp;
+use super::limits::LimitOp;
 use super::output::OutputOp;
 use super::waits::WaitOp;
 use ff_core::operation::LaneOrder;
@@ -112,6 +113,7 @@ pub enum Op {
     Grant(GrantOp),
     Output(OutputOp),
     Flow(FlowOp),
+    Limit(LimitOp),
     /// Compare everything now, not only at the end.
     Compare,
 }

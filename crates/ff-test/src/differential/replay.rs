@@ -28,6 +28,7 @@ use super::compare::{same_reply, same_state, same_tasks};
 use super::coverage::{Coverage, state_of};
 use super::flows::Flows;
 use super::grants;
+use super::limits::Limited;
 use super::op::{ClaimOp, FenceOf, Op, SubmitOp, Target};
 use super::output::{self, Appended, OutputOp};
 use super::waits::Made;
@@ -61,6 +62,7 @@ pub async fn replay(ops: &[Op], world: &World, coverage: &mut Coverage) -> Resul
         made: Made::default(),
         appended: Appended::default(),
         flows: Flows::default(),
+        limited: Limited::default(),
         coverage,
     };
     for (at, op) in ops.iter().enumerate() {
@@ -79,6 +81,7 @@ struct Run<'a> {
     made: Made,
     appended: Appended,
     flows: Flows,
+    limited: Limited,
     coverage: &'a mut Coverage,
 }
 
@@ -121,6 +124,7 @@ impl Run<'_> {
             self.tasks.extend_from_slice(grants::tasks(reply));
             self.appended.note(reply);
             self.flows.note(&command, reply);
+            self.limited.note(&command, reply);
         }
         same_reply(&expected, &found).map_err(|difference| format!("{command:?}\n{difference}"))
     }
@@ -202,6 +206,9 @@ impl Run<'_> {
                 |of| self.fence(of),
                 |target| self.id(target),
             );
+        }
+        if let Op::Limit(op) = op {
+            return self.limited.command(op, |target| self.id(target));
         }
         self.worker_command(op).or_else(|| self.operator_command(op))
     }
@@ -288,7 +295,7 @@ impl Run<'_> {
             Op::Expire(target) => ExpireExecution { execution_id: id(target) }.into(),
             Op::Promote(target) => PromoteDelayed { execution_id: id(target) }.into(),
             Op::MarkLeaseExpired(target) => MarkLeaseExpired { execution_id: id(target) }.into(),
-            Op::Tick(most) => Tick { partition: None, most: *most }.into(),
+            Op::Tick(most) => Tick { home: None, most: *most }.into(),
             _ => return None,
         })
     }

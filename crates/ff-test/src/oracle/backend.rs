@@ -8,15 +8,12 @@ use ff_core::cursor;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::{Envelope, EventKind};
 use ff_core::id::{DocumentId, ExecutionId};
-use ff_core::machine::{
-    Needs, Settings, Step, apply, claim, describe_edge, eligibility, list_edges, list_members,
-    list_signals, observe_signals,
-};
+use ff_core::machine::{Needs, Settings, Step, apply, claim, consult};
 use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
 use ff_core::read::{
     Answer, Attempts, Audited, Context, Dues, Events, FlowSnapshot, Follow, Followed, From, Kids,
-    Leaf, ListAttempts, ListEvents, Listed, ListedWaitpoint, Page, Query, Record, Repaired, Search,
-    SearchPosition, StreamRange, Topic, Walk, explain,
+    Leaf, ListAttempts, ListEvents, Listed, Page, Query, Record, Repaired, Search, SearchPosition,
+    StreamRange, Topic, Walk,
 };
 use ff_core::state::{Execution, ListingPosition};
 use ff_core::time::TimestampMs;
@@ -278,12 +275,6 @@ pub(super) fn existing(state: &State, id: ExecutionId) -> Result<&Execution, Eng
 fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, EngineError> {
     let find = |id: &ExecutionId| state.executions.get(id);
     Ok(match query {
-        Query::Describe(q) => {
-            Answer::Describe(find(&q.execution_id).map(|e| Box::new(Record::of(e, now))))
-        }
-        Query::ReadState(q) => {
-            Answer::ReadState(find(&q.execution_id).map(|e| e.state_vector(now)))
-        }
         Query::ReadResult(q) => {
             let asked = q.attempt_of(existing(state, q.execution_id)?);
             let of_this = state.results.range((q.execution_id, 0)..=(q.execution_id, u32::MAX));
@@ -303,19 +294,6 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
         Query::ListAttempts(q) => Answer::ListAttempts(attempts(state, q)?),
         Query::ListEvents(q) => Answer::ListEvents(events(state, q)?),
         Query::Search(q) => Answer::Search(search(state, q, now)?),
-        Query::Explain(q) => Answer::Explain(find(&q.execution_id).map(|e| explain(e, now))),
-        Query::ListSignals(q) => {
-            let execution = existing(state, q.execution_id)?;
-            Answer::ListSignals(at_hand(list_signals(state, execution, q))?)
-        }
-        Query::ObserveSignals(q) => {
-            let execution = existing(state, q.execution_id)?;
-            Answer::ObserveSignals(at_hand(observe_signals(state, execution, &q.fence))?)
-        }
-        Query::ListWaitpoints(q) => {
-            let found = existing(state, q.execution_id)?;
-            Answer::ListWaitpoints(ListedWaitpoint::all_of(found, now))
-        }
         Query::ListPendingWaitpoints(q) => Answer::ListPendingWaitpoints(walk(state, q, now)?),
         Query::ListSuspended(q) => Answer::ListSuspended(walk(state, q, now)?),
         Query::DescribeFlow(q) => {
@@ -325,12 +303,8 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
             Answer::DescribeFlow(flow.map(|flow| Box::new(FlowSnapshot::of(flow, &counts))))
         }
         Query::ListFlows(q) => Answer::ListFlows(walk_documents(state, q, now)?),
-        Query::ListFlowMembers(q) => Answer::ListFlowMembers(at_hand(list_members(state, q))?),
-        Query::ListFlowEdges(q) => Answer::ListFlowEdges(at_hand(list_edges(state, q))?),
-        Query::DescribeEdge(q) => Answer::DescribeEdge(at_hand(describe_edge(state, q, now))?),
-        Query::EvaluateEligibility(q) => {
-            Answer::EvaluateEligibility(at_hand(eligibility(state, q))?)
-        }
+        Query::ListBudgets(q) => Answer::ListBudgets(walk_documents(state, q, now)?),
+        Query::ListQuotaPolicies(q) => Answer::ListQuotaPolicies(walk_documents(state, q, now)?),
         Query::ListKids(_) => Answer::ListKids(Kids::from(&*state.keyring)),
         Query::ReadStream(q) => Answer::ReadStream(frames::page(state, &q.range(), now)?),
         Query::ReadSummary(q) => Answer::ReadSummary(frames::summary(state, q, now)?),
@@ -342,6 +316,10 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
             checked: state.executions.len() as u64,
             violations: Vec::new(),
         }),
+        other => {
+            let nobody = || EngineError::bug(format!("nobody answers {}", other.name()));
+            at_hand(consult(state, other, now))?.ok_or_else(nobody)?
+        }
     })
 }
 

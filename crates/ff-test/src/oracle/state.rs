@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::event::{Event, EventAbout};
-use ff_core::id::{DocumentId, ExecutionId, Kid, Subject};
+use ff_core::id::{DocumentId, ExecutionId, Home, Kid, Subject};
 use ff_core::machine::{
     Candidates, Changes, DedupKey, DedupRecord, DueList, Facts, FrameChange, Known, Needs,
     QueueView, RowChange, RowKey, Settings,
@@ -220,16 +220,14 @@ impl Facts for State {
         Ok(Candidates { ids, complete: true })
     }
 
-    fn due(&self, partition: Option<u16>, now: TimestampMs, most: usize) -> Result<DueList, Needs> {
+    fn due(&self, home: Option<&Home>, now: TimestampMs, most: usize) -> Result<DueList, Needs> {
         let executions = self.executions.values();
         let executions = executions.filter_map(|e| Some((e.due()?.at, Subject::Execution(e.id))));
         let documents = self.documents.values();
         let documents = documents.filter_map(|d| Some((d.due()?.at, Subject::from(&d.id))));
         let mut due: Vec<_> = executions
             .chain(documents)
-            .filter(|(at, of)| {
-                *at <= now && partition.is_none_or(|p| of.home().flow_partition() == Some(p))
-            })
+            .filter(|(at, of)| *at <= now && home.is_none_or(|home| of.home() == *home))
             .collect();
         due.sort_unstable();
         let complete = due.len() <= most;

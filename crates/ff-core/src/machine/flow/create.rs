@@ -9,7 +9,7 @@ use crate::event::{EventData, EventKind};
 use crate::id::DocumentId;
 use crate::limits;
 use crate::operation::{CreateFlow, FlowCreated, SetFlowTags, TagsSet};
-use crate::state::{Body, Flow, Work};
+use crate::state::{Flow, Work};
 use crate::time::TimestampMs;
 
 pub(in super::super) fn create(
@@ -22,7 +22,7 @@ pub(in super::super) fn create(
         return Ok(Step::unchanged(FlowCreated::AlreadySatisfied));
     }
     let flow = blank(op, now);
-    let mut draft = DocumentDraft::new(id, Body::Flow(Box::new(flow)), now);
+    let mut draft = DocumentDraft::new(id, flow, now);
     draft.event(EventKind::FlowCreated, EventData::new());
     Ok(Step::done(FlowCreated::Created, draft.finish().into()))
 }
@@ -57,7 +57,7 @@ pub(in super::super) fn set_tags(
     op: &SetFlowTags,
     now: TimestampMs,
 ) -> Result<Step<TagsSet>, Halt> {
-    let mut draft = DocumentDraft::of(existing(facts, op.flow_id)?, now);
+    let mut draft = DocumentDraft::<Flow>::of(existing(facts, op.flow_id)?, now)?;
     let flow = draft.flow_mut();
     let tags = flow.tags.merged(&op.tags)?;
     let count = tags.len();

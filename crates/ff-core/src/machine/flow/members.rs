@@ -39,7 +39,7 @@ pub(in super::super) fn add(
     }
     let mut scene = Scene::new(facts, now);
     let id = document.id.clone();
-    scene.put_flow(DocumentDraft::of(document, now));
+    scene.put_flow(DocumentDraft::of(document, now)?);
     let mut draft = Draft::of(execution, now);
     let live = !draft.execution.is_terminal();
     draft.execution.member = Some(scene.admit(&id, op.execution_id, op.name.clone(), live)?);
@@ -66,7 +66,7 @@ pub(in super::super) fn submit_into(
 ) -> Result<(Draft, Changes), Halt> {
     let mut scene = Scene::new(facts, draft.now);
     let id = document.id.clone();
-    scene.put_flow(DocumentDraft::of(document, draft.now));
+    scene.put_flow(DocumentDraft::of(document, draft.now)?);
     draft.execution.member = Some(scene.admit(&id, draft.execution.id, name, true)?);
     Ok((draft, scene.finish()))
 }

@@ -1,8 +1,7 @@
 //! Questions about the graph of a flow, decided over its rows.
 
+use super::super::Facts;
 use super::super::draft::Halt;
-use super::super::extras::settled;
-use super::super::{Facts, Needs};
 use super::pages::{MEMBERS, MemberRef, OUT, OutEdge};
 use super::scene::{Scene, beside};
 use super::{existing, not_found};
@@ -17,39 +16,6 @@ use crate::time::TimestampMs;
 
 /// Members that one page of edges looks at.
 const LOOK_AT: u32 = 256;
-
-/// A page of members in the order in which they were added.
-pub fn list_members(
-    facts: &impl Facts,
-    query: &ListFlowMembers,
-) -> Result<Result<FlowMembers, Refusal>, Needs> {
-    settled(members(facts, query))
-}
-
-/// A page of edges, by upstream.
-pub fn list_edges(
-    facts: &impl Facts,
-    query: &ListFlowEdges,
-) -> Result<Result<FlowEdges, Refusal>, Needs> {
-    settled(edges(facts, query))
-}
-
-/// One edge, or `edge_not_found`.
-pub fn describe_edge(
-    facts: &impl Facts,
-    query: &DescribeEdge,
-    now: TimestampMs,
-) -> Result<Result<EdgeSnapshot, Refusal>, Needs> {
-    settled(edge(facts, query, now))
-}
-
-/// How far one member is from being run.
-pub fn eligibility(
-    facts: &impl Facts,
-    query: &EvaluateEligibility,
-) -> Result<Result<Eligibility, Refusal>, Needs> {
-    settled(evaluate(facts, query))
-}
 
 fn flow_of(facts: &impl Facts, id: FlowId) -> Result<(DocumentId, Flow), Halt> {
     let document = existing(facts, id)?;
@@ -72,7 +38,11 @@ fn refs(
     Ok(found)
 }
 
-fn members(facts: &impl Facts, query: &ListFlowMembers) -> Result<FlowMembers, Halt> {
+/// A page of members in the order in which they were added.
+pub(in super::super) fn list_members(
+    facts: &impl Facts,
+    query: &ListFlowMembers,
+) -> Result<FlowMembers, Halt> {
     let (id, flow) = flow_of(facts, query.flow_id)?;
     let to = flow.members.min(query.from.saturating_add(query.limit));
     let mut items = Vec::new();
@@ -85,7 +55,11 @@ fn members(facts: &impl Facts, query: &ListFlowMembers) -> Result<FlowMembers, H
     Ok(FlowMembers { items, next: (to < flow.members).then_some(to) })
 }
 
-fn edges(facts: &impl Facts, query: &ListFlowEdges) -> Result<FlowEdges, Halt> {
+/// A page of edges, by upstream.
+pub(in super::super) fn list_edges(
+    facts: &impl Facts,
+    query: &ListFlowEdges,
+) -> Result<FlowEdges, Halt> {
     let (id, flow) = flow_of(facts, query.flow_id)?;
     let (first, mut slot) = query.from;
     let to = flow.members.min(first.saturating_add(LOOK_AT));
@@ -123,7 +97,12 @@ fn snapshot(upstream: &Execution, slot: u32, edge: OutEdge) -> EdgeSnapshot {
     }
 }
 
-fn edge(facts: &impl Facts, query: &DescribeEdge, now: TimestampMs) -> Result<EdgeSnapshot, Halt> {
+/// One edge, or `edge_not_found`.
+pub(in super::super) fn describe_edge(
+    facts: &impl Facts,
+    query: &DescribeEdge,
+    now: TimestampMs,
+) -> Result<EdgeSnapshot, Halt> {
     let (id, _) = flow_of(facts, query.flow_id)?;
     let mut scene = Scene::new(facts, now);
     let none = |edge: EdgeId| {
@@ -140,7 +119,11 @@ fn edge(facts: &impl Facts, query: &DescribeEdge, now: TimestampMs) -> Result<Ed
     Ok(snapshot(&execution, slot, edge))
 }
 
-fn evaluate(facts: &impl Facts, query: &EvaluateEligibility) -> Result<Eligibility, Halt> {
+/// How far one member is from being run.
+pub(in super::super) fn eligibility(
+    facts: &impl Facts,
+    query: &EvaluateEligibility,
+) -> Result<Eligibility, Halt> {
     let (_, flow) = flow_of(facts, query.flow_id)?;
     let Some(execution) = facts.execution(query.execution_id)? else {
         return Ok(Eligibility::NotFound);

@@ -27,7 +27,7 @@ pub(in super::super) struct Scene<'f, F> {
     drafts: HashMap<ExecutionId, Draft>,
     /// Executions that go.
     removed: Vec<Changed>,
-    flows: BTreeMap<DocumentId, DocumentDraft>,
+    flows: BTreeMap<DocumentId, DocumentDraft<Flow>>,
     /// Members that have ended in this step and whose edges have not been looked at.
     pub(super) ended: VecDeque<ExecutionId>,
     /// Edges and members that this step may still touch.
@@ -67,8 +67,8 @@ impl<'f, F: Facts> Scene<'f, F> {
         self.drafts.insert(id, draft);
     }
 
-    pub(super) fn put_flow(&mut self, draft: DocumentDraft) {
-        self.flows.insert(draft.document.id.clone(), draft);
+    pub(super) fn put_flow(&mut self, draft: DocumentDraft<Flow>) {
+        self.flows.insert(draft.id.clone(), draft);
     }
 
     /// An execution as this step leaves it; none if there is no such.
@@ -95,11 +95,11 @@ impl<'f, F: Facts> Scene<'f, F> {
         found.ok_or_else(|| broken(format!("no member {id}")))
     }
 
-    pub(super) fn flow(&mut self, id: &DocumentId) -> Result<&mut DocumentDraft, Halt> {
+    pub(super) fn flow(&mut self, id: &DocumentId) -> Result<&mut DocumentDraft<Flow>, Halt> {
         if !self.flows.contains_key(id) {
             let document = self.facts.document(id)?;
             let document = document.ok_or_else(|| broken(format!("no flow {id}")))?;
-            self.flows.insert(id.clone(), DocumentDraft::of(document, self.now));
+            self.flows.insert(id.clone(), DocumentDraft::of(document, self.now)?);
         }
         self.flows.get_mut(id).ok_or_else(|| broken(format!("no flow {id}")))
     }
@@ -113,7 +113,7 @@ impl<'f, F: Facts> Scene<'f, F> {
     }
 
     /// The flow of a member.
-    pub(super) fn flow_of(&mut self, id: ExecutionId) -> Result<&mut DocumentDraft, Halt> {
+    pub(super) fn flow_of(&mut self, id: ExecutionId) -> Result<&mut DocumentDraft<Flow>, Halt> {
         let flow = self.member(id)?.member()?.flow_id;
         self.flow(&DocumentId::flow_in(id.partition(), flow))
     }
@@ -197,7 +197,7 @@ impl Beside for Draft {
     }
 }
 
-impl Beside for DocumentDraft {
+impl Beside for DocumentDraft<Flow> {
     fn find_row<T: DeserializeOwned>(
         &self,
         facts: &impl Facts,

@@ -9,7 +9,7 @@ use super::super::{Facts, Needs};
 use super::scene::Scene;
 use crate::error::{Code, Refusal};
 use crate::id::{DocumentId, ExecutionId, FlowId};
-use crate::state::{Body, CancelSource, Document, Execution, Flow};
+use crate::state::{CancelSource, Document, Execution, Flow};
 use crate::time::TimestampMs;
 
 /// Carries on what a step means for flows: members that it has ended, and members of a cancelled
@@ -133,16 +133,12 @@ pub(in super::super) fn may_delete(facts: &impl Facts, execution: &Execution) ->
     }
 }
 
-impl DocumentDraft {
+impl DocumentDraft<Flow> {
     pub(super) fn flow(&self) -> &Flow {
-        match &self.document.body {
-            Body::Flow(flow) => flow,
-        }
+        &self.body
     }
 
     pub(super) fn flow_mut(&mut self) -> &mut Flow {
-        match &mut self.document.body {
-            Body::Flow(flow) => flow,
-        }
+        &mut self.body
     }
 }

@@ -24,7 +24,7 @@ use crate::event::{EventData, EventKind};
 use crate::id::{DocumentId, EdgeId};
 use crate::limits;
 use crate::operation::{Graph, SubmitFlow, SubmittedFlow};
-use crate::state::{Body, Execution, Flow, Group, Phase};
+use crate::state::{Execution, Flow, Group, Phase};
 use crate::time::TimestampMs;
 
 /// A member that is not there yet.
@@ -127,7 +127,12 @@ fn check_ids(facts: &impl Facts, op: &SubmitFlow) -> Result<(), Halt> {
 }
 
 /// The flow with its lists of members and edges.
-fn write_down(op: &SubmitFlow, graph: &Graph, id: DocumentId, now: TimestampMs) -> DocumentDraft {
+fn write_down(
+    op: &SubmitFlow,
+    graph: &Graph,
+    id: DocumentId,
+    now: TimestampMs,
+) -> DocumentDraft<Flow> {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let mut flow = blank(&op.flow, now);
     flow.fingerprint = Some(op.fingerprint());
@@ -136,7 +141,7 @@ fn write_down(op: &SubmitFlow, graph: &Graph, id: DocumentId, now: TimestampMs) 
     flow.edges = count(graph.links.len());
     flow.graph_revision = 1;
     flow.edge_seed = Some((op.edge_seed, flow.edges));
-    let mut draft = DocumentDraft::new(id, Body::Flow(Box::new(flow)), now);
+    let mut draft = DocumentDraft::new(id, flow, now);
     let members: Vec<_> = op
         .members
         .iter()

@@ -71,7 +71,7 @@ fn row(number: u32) -> RowKey {
 impl<F: Facts> Scene<'_, F> {
     /// Leaves work in the flow of a member.
     pub(super) fn leave_work(&mut self, id: ExecutionId, item: WorkItem) -> Result<(), Halt> {
-        let flow = self.flow_of(id)?.document.id.clone();
+        let flow = self.flow_of(id)?.id.clone();
         self.leave_flow_work(&flow, item)
     }
 
@@ -98,7 +98,7 @@ impl<F: Facts> Scene<'_, F> {
             return Ok(None);
         }
         let now = self.now;
-        let due = self.flow(id)?.document.due().filter(|due| due.at <= now);
+        let due = self.flow(id)?.flow().due().filter(|due| due.at <= now);
         let Some(due) = due else { return Ok(None) };
         self.work(id)?;
         Ok(Some(due.kind))

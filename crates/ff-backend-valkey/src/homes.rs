@@ -1,0 +1,101 @@
+//! The homes there are: partitions, whose numbers are fixed, and one home for each namespace that has
+//! documents of its own.
+//!
+//! Namespaces are not counted anywhere, and keys are never listed to find them. So a process enters
+//! a namespace into a register before it first writes to its home: whatever stands in a home is
+//! found by whoever reads the register afterwards. Nothing leaves the register.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ff_core::error::EngineError;
+use ff_core::id::{Home, Namespace, PartitionFamily};
+use ff_core::partition::PartitionConfig;
+use redis::{Cmd, Value};
+
+use crate::client::slot_of;
+use crate::reply;
+use crate::store::Shared;
+
+#[derive(Debug)]
+pub(crate) struct Homes {
+    /// All partitions, and what all namespaces share.
+    fixed: Vec<Home>,
+    /// Namespaces that are known to stand in the register.
+    namespaces: Mutex<BTreeSet<Namespace>>,
+}
+
+impl Homes {
+    pub(crate) fn new(partitions: &PartitionConfig) -> Self {
+        let fixed = PartitionFamily::ALL.into_iter().flat_map(|family| partitions.homes(family));
+        Self {
+            fixed: fixed.chain([Home::Global]).collect(),
+            namespaces: Mutex::new(BTreeSet::new()),
+        }
+    }
+
+    /// All homes that this process knows of.
+    pub(crate) fn known(&self) -> Vec<Home> {
+        let mut homes = self.fixed.clone();
+        homes.extend(self.lock().iter().cloned().map(Home::Namespace));
+        homes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<Namespace>> {
+        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes sure that a home can be found, before the first write to it.
+pub(crate) async fn enter(shared: &Shared, home: &Home) -> Result<(), EngineError> {
+    let Home::Namespace(namespace) = home else { return Ok(()) };
+    if shared.homes.lock().contains(namespace) {
+        return Ok(());
+    }
+    let mut add = redis::cmd("SADD");
+    add.arg(shared.keys.homes()).arg(namespace.as_str());
+    send(shared, &add).await?;
+    shared.homes.lock().insert(namespace.clone());
+    Ok(())
+}
+
+/// Homes that others have entered since this process last looked. While nothing is new this costs
+/// the store a look at a number.
+pub(crate) async fn learn(shared: &Shared) -> Result<Vec<Home>, EngineError> {
+    let mut count = redis::cmd("SCARD");
+    count.arg(shared.keys.homes());
+    let count = reply::number(&send(shared, &count).await?)?;
+    if usize::try_from(count) == Ok(shared.homes.lock().len()) {
+        return Ok(Vec::new());
+    }
+    let entered = registered(shared).await?;
+    let before = std::mem::replace(&mut *shared.homes.lock(), entered.clone());
+    Ok(entered.difference(&before).cloned().map(Home::Namespace).collect())
+}
+
+/// All homes there are.
+pub(crate) async fn all(shared: &Shared) -> Result<Vec<Home>, EngineError> {
+    learn(shared).await?;
+    Ok(shared.homes.known())
+}
+
+/// The namespaces that stand in the register.
+pub(crate) async fn registered(shared: &Shared) -> Result<BTreeSet<Namespace>, EngineError> {
+    let mut members = redis::cmd("SMEMBERS");
+    members.arg(shared.keys.homes());
+    let members = match send(shared, &members).await? {
+        Value::Set(members) => members,
+        other => reply::array(other)?,
+    };
+    let mut namespaces = BTreeSet::new();
+    for member in members {
+        let text = reply::text(member)?;
+        let broken = |_| EngineError::corruption(format!("the register of homes holds {text:?}"));
+        namespaces.insert(Namespace::new(text.as_str()).map_err(broken)?);
+    }
+    Ok(namespaces)
+}
+
+async fn send(shared: &Shared, command: &Cmd) -> Result<Value, EngineError> {
+    shared.client.send(slot_of(shared.keys.homes().as_bytes()), command).await
+}

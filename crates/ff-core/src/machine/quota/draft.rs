@@ -1,0 +1,27 @@
+//! A quota policy in the making.
+
+use super::super::Facts;
+use super::super::document::DocumentDraft;
+use super::super::draft::Halt;
+use crate::error::{Code, Refusal};
+use crate::id::{DocumentId, QuotaPolicyId};
+use crate::state::QuotaPolicy;
+use crate::time::TimestampMs;
+
+pub(super) type QuotaDraft = DocumentDraft<QuotaPolicy>;
+
+impl DocumentDraft<QuotaPolicy> {
+    /// The policy, or `quota_policy_not_found`.
+    pub(super) fn existing(
+        facts: &impl Facts,
+        id: QuotaPolicyId,
+        now: TimestampMs,
+    ) -> Result<Self, Halt> {
+        let id_of = DocumentId::quota_policy(id, &facts.settings().partitions);
+        let missing = || {
+            let detail = format!("no quota policy {id}");
+            Refusal::at(Code::QuotaPolicyNotFound, "quota_policy_id", detail)
+        };
+        Self::of(facts.document(&id_of)?.ok_or_else(missing)?, now)
+    }
+}

@@ -1,0 +1,15 @@
+//! The rules of quota policies.
+
+mod admit;
+mod describe;
+mod draft;
+mod life;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod waiting;
+mod window;
+
+pub(super) use admit::{check, confirm, release};
+pub(super) use describe::describe;
+pub(super) use life::{create, delete, fire, update};

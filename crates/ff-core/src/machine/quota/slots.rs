@@ -1,0 +1,138 @@
+//! Slots: who holds one, and which are to be confirmed.
+//!
+//! Slots are numbered from 0 without holes, so that holders can be listed: the last one moves into
+//! the place of one that is given back.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::Facts;
+use super::super::draft::Halt;
+use super::super::rows::{Family, RowChange, RowKey};
+use super::draft::QuotaDraft;
+use crate::error::{Code, Refusal};
+use crate::limits;
+use crate::state::SlotId;
+use crate::time::TimestampMs;
+
+/// What is kept of a slot, by execution and epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Slot {
+    pub(super) number: u32,
+    pub(super) since: TimestampMs,
+    /// Not confirmed yet: when its execution is to be asked.
+    pub(super) pending_until: Option<TimestampMs>,
+}
+
+pub(super) fn row(slot: SlotId) -> RowKey {
+    let mut name = slot.execution_id.to_bytes().to_vec();
+    name.extend(slot.lease_epoch.to_be_bytes());
+    RowKey::named(Family::Slot, name)
+}
+
+pub(super) fn holder(number: u32) -> RowKey {
+    RowKey::numbered(Family::Holder, number)
+}
+
+pub(super) fn find(
+    facts: &impl Facts,
+    draft: &QuotaDraft,
+    slot: SlotId,
+) -> Result<Option<Slot>, Halt> {
+    draft.find_row(facts, &row(slot))
+}
+
+/// Takes a slot that is pending.
+pub(super) fn take(draft: &mut QuotaDraft, slot: SlotId) {
+    let until = draft.now.after(limits::SLOT_PENDING_MS);
+    let number = draft.body.slots;
+    let taken = Slot { number, since: draft.now, pending_until: Some(until) };
+    draft.row(RowChange::put(row(slot), &taken));
+    draft.row(RowChange::put(holder(number), &slot));
+    draft.row(RowChange::put(pending(draft.body.pending.next), &(slot, until)));
+    let policy = &mut draft.body;
+    policy.slots += 1;
+    policy.pending.next += 1;
+    policy.pending.until.get_or_insert(until);
+}
+
+fn pending(number: u64) -> RowKey {
+    RowKey::counted(Family::PendingSlot, number)
+}
+
+/// A pending slot is confirmed.
+pub(super) fn hold(draft: &mut QuotaDraft, slot: SlotId, found: Slot) {
+    draft.row(RowChange::put(row(slot), &Slot { pending_until: None, ..found }));
+    draft.body.overdue.retain(|overdue| *overdue != slot);
+}
+
+pub(super) fn give_back(
+    facts: &impl Facts,
+    draft: &mut QuotaDraft,
+    slot: SlotId,
+    found: Slot,
+) -> Result<(), Halt> {
+    let Some(last) = draft.body.slots.checked_sub(1) else {
+        return Err(corrupt("a slot is held and none is counted"));
+    };
+    draft.row(RowChange::remove(row(slot)));
+    if found.number != last {
+        let moved: Option<SlotId> = draft.find_row(facts, &holder(last))?;
+        let moved = moved.ok_or_else(|| corrupt("the last slot has no holder"))?;
+        let kept = find(facts, draft, moved)?.ok_or_else(|| corrupt("a holder has no slot"))?;
+        let kept = Slot { number: found.number, ..kept };
+        draft.row(RowChange::put(row(moved), &kept));
+        draft.row(RowChange::put(holder(found.number), &moved));
+    }
+    draft.row(RowChange::remove(holder(last)));
+    draft.body.slots = last;
+    draft.body.overdue.retain(|overdue| *overdue != slot);
+    Ok(())
+}
+
+pub(super) fn corrupt(detail: &'static str) -> Halt {
+    Refusal::new(Code::Corruption, detail).into()
+}
+
+/// Notes pending slots whose time is over, in order; the others that were taken then are forgotten
+/// here. No slot ends by time alone: who asks its execution confirms it or gives it back.
+pub(super) fn note_overdue(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
+    let (span, now) = (draft.body.pending, draft.now);
+    let end = span.next.min(span.first + limits::TIMER_ROWS as u64);
+    let keys: Vec<_> = (span.first..end).map(pending).collect();
+    let of = (&draft.id).into();
+    facts.want_rows(&of, &keys)?;
+    let mut due = Vec::new();
+    let mut until = (end < span.next).then_some(now);
+    for key in keys {
+        let entry: Option<(SlotId, TimestampMs)> = draft.find_row(facts, &key)?;
+        match entry {
+            Some((_, at)) if at > now => {
+                until = Some(at);
+                break;
+            }
+            entry => due.push((key, entry.map(|(slot, _)| slot))),
+        }
+    }
+    let rows: Vec<_> = due.iter().filter_map(|(_, slot)| slot.map(row)).collect();
+    facts.want_rows(&of, &rows)?;
+    for (key, slot) in due {
+        let found = match slot {
+            Some(slot) => find(facts, draft, slot)?.map(|found| (slot, found)),
+            None => None,
+        };
+        let is_over = |found: &Slot| found.pending_until.is_some_and(|at| at <= now);
+        if let Some((slot, _)) = found.filter(|(_, found)| is_over(found))
+            && !draft.body.overdue.contains(&slot)
+        {
+            if draft.body.overdue.len() == limits::TIMER_ROWS {
+                until = Some(now.after(limits::SLOT_PENDING_MS));
+                break;
+            }
+            draft.body.overdue.push(slot);
+        }
+        draft.row(RowChange::remove(key));
+        draft.body.pending.first += 1;
+    }
+    draft.body.pending.until = until;
+    Ok(())
+}

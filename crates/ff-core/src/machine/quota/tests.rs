@@ -1,0 +1,211 @@
+//! The window against a list of times, and the line of those who wait against a sorted set.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::super::rows::Family;
+use super::super::trial::{Trial, execution};
+use crate::id::{DocumentId, Namespace, QuotaPolicyId};
+use crate::limits;
+use crate::operation::{
+    Admission, CheckAdmission, ConfirmAdmission, Confirmed, CreateQuotaPolicy, ReleaseAdmission,
+    UpdateQuotaPolicy,
+};
+use crate::state::{QuotaPolicy, QuotaSpec, SlotId};
+use crate::time::TimestampMs;
+
+const WINDOW_MS: u64 = 1_000;
+
+fn rate(max_requests_per_window: u32) -> QuotaSpec {
+    QuotaSpec { window_seconds: WINDOW_MS / 1000, max_requests_per_window, ..QuotaSpec::default() }
+}
+
+fn cap(max_concurrent: u32) -> QuotaSpec {
+    QuotaSpec { max_concurrent, ..QuotaSpec::default() }
+}
+
+fn trial(spec: QuotaSpec) -> (Trial, QuotaPolicyId) {
+    let quota_policy_id = QuotaPolicyId::mint();
+    let mut trial = Trial::new(|partitions| DocumentId::quota_policy(quota_policy_id, partitions));
+    trial.call(CreateQuotaPolicy { quota_policy_id, namespace: Namespace::default(), spec });
+    (trial, quota_policy_id)
+}
+
+fn slot(number: u128) -> SlotId {
+    SlotId { execution_id: execution(number), lease_epoch: 1 }
+}
+
+fn check(quota_policy_id: QuotaPolicyId, number: u128) -> CheckAdmission {
+    CheckAdmission { quota_policy_id, slot: slot(number), opens_attempt: true, score: 0 }
+}
+
+fn policy(trial: &Trial) -> &QuotaPolicy {
+    trial.document.as_ref().and_then(|document| document.quota_policy()).unwrap()
+}
+
+/// Every admission there was.
+#[derive(Default)]
+struct Times(Vec<TimestampMs>);
+
+impl Times {
+    /// How many are in the window that ends now, and the one that must leave it for one more.
+    fn refused(&self, most: usize, now: TimestampMs) -> Option<u64> {
+        let inside = |at: &&TimestampMs| at.after(WINDOW_MS) > now;
+        let inside: Vec<_> = self.0.iter().filter(inside).collect();
+        let edge = inside.len().checked_sub(most).map(|index| inside[index]);
+        edge.map(|at| at.after(WINDOW_MS).since(now))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    Check,
+    Resume,
+    Advance(u64),
+    Tick,
+    Limit(u32),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        20 => Just(Act::Check),
+        2 => Just(Act::Resume),
+        6 => (0..40_u64).prop_map(Act::Advance),
+        1 => (0..3_000_u64).prop_map(Act::Advance),
+        3 => Just(Act::Tick),
+        1 => (1..150_u32).prop_map(Act::Limit),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_window_admits_what_a_list_of_times_admits(
+        first in 1..150_u32,
+        acts in prop::collection::vec(act(), 1..600),
+    ) {
+        let (mut trial, id) = trial(rate(first));
+        let (mut times, mut limit) = (Times::default(), first);
+        for (number, act) in (1_u128..).zip(acts) {
+            match act {
+                Act::Check => {
+                    let expected = match times.refused(limit as usize, trial.now) {
+                        Some(retry_after_ms) => Admission::RateExceeded { retry_after_ms },
+                        None => Admission::Admitted,
+                    };
+                    prop_assert_eq!(trial.call(check(id, number)), expected);
+                    if expected == Admission::Admitted {
+                        times.0.push(trial.now);
+                    }
+                }
+                Act::Resume => {
+                    let resumed = CheckAdmission { opens_attempt: false, ..check(id, number) };
+                    prop_assert_eq!(trial.call(resumed), Admission::Admitted);
+                }
+                Act::Advance(ms) => trial.advance(ms),
+                Act::Tick => {
+                    trial.settle();
+                }
+                Act::Limit(most) => {
+                    limit = most;
+                    trial.call(UpdateQuotaPolicy { quota_policy_id: id, spec: rate(most) });
+                }
+            }
+        }
+        trial.advance(10 * WINDOW_MS);
+        trial.settle();
+        prop_assert_eq!(trial.rows_of(Family::Admitted), 0, "all have left");
+        prop_assert_eq!(policy(&trial).window.trim_at, None);
+    }
+
+    #[test]
+    fn the_best_of_those_who_wait_is_woken_first(
+        scores in prop::collection::vec((-3..3_i64, any::<bool>()), 1..300),
+    ) {
+        let (mut trial, id) = trial(cap(1));
+        let mut line = BTreeSet::new();
+        trial.call(check(id, 0));
+        for (number, (score, frees)) in (1_u128..).zip(scores) {
+            let waits = CheckAdmission { score, ..check(id, number) };
+            for _ in 0..2 {
+                let retry_after_ms = limits::SLOT_RETRY_MS;
+                let refused = Admission::ConcurrencyExceeded { retry_after_ms };
+                prop_assert_eq!(trial.call(waits.clone()), refused);
+            }
+            line.insert((score, execution(number)));
+            if frees {
+                let released = trial.call(ReleaseAdmission { quota_policy_id: id, slot: slot(0) });
+                let best = line.pop_first().map(|(_, id)| id);
+                prop_assert_eq!(released.wake, best.into_iter().collect::<Vec<_>>());
+                trial.call(check(id, 0));
+            }
+            prop_assert_eq!(policy(&trial).waiting as usize, line.len());
+        }
+        let mut woken = Vec::new();
+        for max_concurrent in (1..20).map(|n| n * limits::QUOTA_WAKES) {
+            let spec = cap(max_concurrent + 1);
+            woken.extend(trial.call(UpdateQuotaPolicy { quota_policy_id: id, spec }).wake);
+        }
+        prop_assert_eq!(woken, line.into_iter().map(|(_, id)| id).collect::<Vec<_>>());
+        prop_assert_eq!(trial.rows_of(Family::Waiting) + trial.rows_of(Family::Waiter), 0);
+    }
+}
+
+#[test]
+fn a_large_limit_is_kept_in_small_pieces() {
+    let most = 5_000;
+    let (mut trial, id) = trial(rate(most));
+    for number in 0..u128::from(most) {
+        assert_eq!(trial.call(check(id, number)), Admission::Admitted);
+    }
+    let retry_after_ms = WINDOW_MS;
+    assert_eq!(trial.call(check(id, 9_999)), Admission::RateExceeded { retry_after_ms });
+    assert_eq!(trial.rows_of(Family::Admitted), 79);
+    let largest = trial.rows.values().map(bytes::Bytes::len).max().unwrap();
+    assert!(largest < 1_024, "a row has {largest} bytes");
+    let record = postcard::to_stdvec(&trial.document).unwrap().len();
+    assert!(record < 1_024, "the record has {record} bytes");
+}
+
+#[test]
+fn slots_have_no_holes_whoever_gives_one_back() {
+    let (mut trial, id) = trial(cap(0));
+    for number in 0..20 {
+        trial.call(check(id, number));
+        trial.call(ConfirmAdmission { quota_policy_id: id, slot: slot(number) });
+    }
+    for number in [19, 0, 7, 7, 13, 1, 18] {
+        trial.call(ReleaseAdmission { quota_policy_id: id, slot: slot(number) });
+        let slots = policy(&trial).slots as usize;
+        assert_eq!((trial.rows_of(Family::Slot), trial.rows_of(Family::Holder)), (slots, slots));
+    }
+    assert_eq!(policy(&trial).slots, 14);
+    trial.advance(limits::SLOT_PENDING_MS);
+    trial.settle();
+    assert_eq!(policy(&trial).overdue, []);
+    assert_eq!(trial.rows_of(Family::PendingSlot), 0);
+    for number in 0..20 {
+        trial.call(ReleaseAdmission { quota_policy_id: id, slot: slot(number) });
+    }
+    assert_eq!((policy(&trial).slots, trial.rows.len()), (0, 0));
+}
+
+#[test]
+fn those_that_nobody_asked_for_are_noted_up_to_a_limit() {
+    let (mut trial, id) = trial(cap(0));
+    let most = limits::TIMER_ROWS as u128;
+    for number in 0..most + 10 {
+        trial.call(check(id, number));
+    }
+    trial.advance(limits::SLOT_PENDING_MS);
+    assert_eq!(trial.settle(), 2, "it does not go on and on");
+    assert_eq!(policy(&trial).overdue, (0..most).map(slot).collect::<Vec<_>>());
+    for number in 0..most {
+        let confirm = ConfirmAdmission { quota_policy_id: id, slot: slot(number) };
+        assert_eq!(trial.call(confirm), Confirmed::Held);
+    }
+    assert_eq!(policy(&trial).overdue, []);
+    trial.advance(limits::SLOT_PENDING_MS);
+    trial.settle();
+    assert_eq!(policy(&trial).overdue, (most..most + 10).map(slot).collect::<Vec<_>>());
+}

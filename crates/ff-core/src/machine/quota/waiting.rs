@@ -1,0 +1,131 @@
+//! Executions that wait for a slot, the best first: a heap in rows.
+//!
+//! Every node has eight children, and those stand in one row, so that a million waiters are seven
+//! rows deep. Who stopped waiting meanwhile stays until its turn and is woken for nothing.
+
+use super::super::Facts;
+use super::super::draft::Halt;
+use super::super::rows::{Family, RowChange, RowKey};
+use super::draft::QuotaDraft;
+use super::slots::corrupt;
+use crate::id::ExecutionId;
+use crate::limits;
+
+const CHILDREN: u32 = 8;
+
+/// Score, lowest first, then id.
+pub(super) type Waiter = (i64, ExecutionId);
+
+/// The root stands alone in row 0, the children of node `n` in row `n + 1`.
+fn row(index: u32) -> RowKey {
+    RowKey::numbered(Family::Waiting, parent(index).map_or(0, |parent| parent + 1))
+}
+
+fn parent(index: u32) -> Option<u32> {
+    index.checked_sub(1).map(|index| index / CHILDREN)
+}
+
+fn place(index: u32) -> usize {
+    index.checked_sub(1).map_or(0, |index| (index % CHILDREN) as usize)
+}
+
+fn mark(id: ExecutionId) -> RowKey {
+    RowKey::named(Family::Waiter, id.to_bytes())
+}
+
+/// Puts an execution in line, unless it stands there or the line is full: whether it did.
+pub(super) fn enter(
+    facts: &impl Facts,
+    draft: &mut QuotaDraft,
+    waiter: Waiter,
+) -> Result<bool, Halt> {
+    let known: Option<()> = draft.find_row(facts, &mark(waiter.1))?;
+    if known.is_some() || draft.body.waiting >= limits::QUOTA_WAITING {
+        return Ok(false);
+    }
+    draft.row(RowChange::put(mark(waiter.1), &()));
+    push(facts, draft, waiter)?;
+    Ok(true)
+}
+
+/// Takes up to `most` out of line, the best first.
+pub(super) fn wake(
+    facts: &impl Facts,
+    draft: &mut QuotaDraft,
+    most: u32,
+) -> Result<Vec<ExecutionId>, Halt> {
+    let count = most.min(limits::QUOTA_WAKES).min(draft.body.waiting);
+    let mut woken = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let (_, id) = pop(facts, draft)?;
+        draft.row(RowChange::remove(mark(id)));
+        woken.push(id);
+    }
+    Ok(woken)
+}
+
+fn siblings(facts: &impl Facts, draft: &QuotaDraft, index: u32) -> Result<Vec<Waiter>, Halt> {
+    Ok(draft.find_row(facts, &row(index))?.unwrap_or_default())
+}
+
+fn get(facts: &impl Facts, draft: &QuotaDraft, index: u32) -> Result<Waiter, Halt> {
+    let found = siblings(facts, draft, index)?.get(place(index)).copied();
+    found.ok_or_else(|| corrupt("the line of those who wait has a hole"))
+}
+
+fn set(facts: &impl Facts, draft: &mut QuotaDraft, index: u32, waiter: Waiter) -> Result<(), Halt> {
+    let mut row_of = siblings(facts, draft, index)?;
+    match row_of.get_mut(place(index)) {
+        Some(found) => *found = waiter,
+        None => row_of.push(waiter),
+    }
+    draft.row(RowChange::put(row(index), &row_of));
+    Ok(())
+}
+
+fn push(facts: &impl Facts, draft: &mut QuotaDraft, waiter: Waiter) -> Result<(), Halt> {
+    let mut index = draft.body.waiting;
+    let path: Vec<_> = std::iter::successors(Some(index), |index| parent(*index)).collect();
+    let rows: Vec<_> = path.iter().map(|index| row(*index)).collect();
+    facts.want_rows(&(&draft.id).into(), &rows)?;
+    draft.body.waiting += 1;
+    while let Some(above) = parent(index) {
+        let found = get(facts, draft, above)?;
+        if found < waiter {
+            break;
+        }
+        set(facts, draft, index, found)?;
+        index = above;
+    }
+    set(facts, draft, index, waiter)
+}
+
+fn pop(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<Waiter, Halt> {
+    let best = get(facts, draft, 0)?;
+    let last = draft.body.waiting - 1;
+    let moved = get(facts, draft, last)?;
+    let mut left = siblings(facts, draft, last)?;
+    left.pop();
+    draft.row(if left.is_empty() {
+        RowChange::remove(row(last))
+    } else {
+        RowChange::put(row(last), &left)
+    });
+    draft.body.waiting = last;
+    if last == 0 {
+        return Ok(best);
+    }
+    let mut index = 0;
+    loop {
+        let first = index * CHILDREN + 1;
+        let children = siblings(facts, draft, first)?;
+        let Some((child, at)) = children.into_iter().zip(first..).min() else { break };
+        if moved < child {
+            break;
+        }
+        set(facts, draft, index, child)?;
+        index = at;
+    }
+    set(facts, draft, index, moved)?;
+    Ok(best)
+}

@@ -1,0 +1,106 @@
+//! The sliding window: when claims were admitted, in pages of rows.
+//!
+//! Entries are numbered, so the one that must leave before the next may come is found by its number,
+//! however many there are: a check looks at the record alone, an admission at two pages.
+
+use super::super::Facts;
+use super::super::draft::Halt;
+use super::super::rows::{Family, RowChange, RowKey};
+use super::draft::QuotaDraft;
+use crate::limits;
+use crate::time::TimestampMs;
+
+const PAGE_ITEMS: u64 = 64;
+/// Pages that leave are looked at so often at the most, in a crowd that fills many a second.
+const TRIM_EVERY_MS: u64 = 1_000;
+
+fn row(page: u64) -> RowKey {
+    RowKey::counted(Family::Admitted, page)
+}
+
+/// A page has entries in order; one that is gone has none.
+fn page(facts: &impl Facts, draft: &QuotaDraft, number: u64) -> Result<Vec<TimestampMs>, Halt> {
+    Ok(draft.find_row(facts, &row(number))?.unwrap_or_default())
+}
+
+/// The pages that an admission looks at.
+pub(super) fn rows(draft: &QuotaDraft) -> Vec<RowKey> {
+    if !draft.body.spec.limits_rate() {
+        return Vec::new();
+    }
+    let next = draft.body.window.next;
+    let edge = (next + 1).checked_sub(draft.body.spec.max_requests_per_window.into());
+    let mut pages: Vec<_> = edge.into_iter().chain([next]).map(|n| n / PAGE_ITEMS).collect();
+    pages.dedup();
+    pages.into_iter().map(row).collect()
+}
+
+/// Notes an admission.
+pub(super) fn admit(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
+    if !draft.body.spec.limits_rate() {
+        return Ok(());
+    }
+    let number = draft.body.window.next / PAGE_ITEMS;
+    let mut entries = page(facts, draft, number)?;
+    // Entries stay in order should the clock go back.
+    let at = draft.now.max(draft.body.window.newest);
+    entries.push(at);
+    draft.row(RowChange::put(row(number), &entries));
+    let window_ms = draft.body.spec.window_ms();
+    let window = &mut draft.body.window;
+    window.next += 1;
+    window.newest = at;
+    window.trim_at.get_or_insert(at.after(window_ms));
+    find_edge(facts, draft)
+}
+
+/// Finds the entry that must have left before the next may come.
+fn find_edge(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
+    let most = u64::from(draft.body.spec.max_requests_per_window);
+    let number = draft.body.window.next.checked_sub(most);
+    draft.body.window.edge = match number.filter(|_| most > 0) {
+        Some(number) => {
+            let entries = page(facts, draft, number / PAGE_ITEMS)?;
+            entries.get((number % PAGE_ITEMS) as usize).copied()
+        }
+        None => None,
+    };
+    Ok(())
+}
+
+/// The spec is another: what is remembered counts, what a shorter window or a smaller limit has let
+/// go does not come back.
+pub(super) fn refit(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
+    if let Some(at) = &mut draft.body.window.trim_at {
+        *at = draft.now;
+    }
+    find_edge(facts, draft)
+}
+
+/// Takes away pages that have left the window, the oldest first.
+pub(super) fn trim(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
+    let (window, now) = (draft.body.window, draft.now);
+    let pages = window.next.div_ceil(PAGE_ITEMS);
+    let end = pages.min(window.first + limits::TIMER_ROWS as u64);
+    let rows: Vec<_> = (window.first..end).map(row).collect();
+    facts.want_rows(&(&draft.id).into(), &rows)?;
+    let window_ms = draft.body.spec.window_ms();
+    let mut trim_at = (end < pages).then_some(now);
+    for (number, key) in (window.first..end).zip(rows) {
+        let newest = page(facts, draft, number)?.last().copied();
+        if let Some(leaves) = newest.map(|at| at.after(window_ms)).filter(|at| *at > now) {
+            trim_at = Some(leaves.max(now.after(TRIM_EVERY_MS)));
+            break;
+        }
+        draft.row(RowChange::remove(key));
+        draft.body.window.first = number + 1;
+    }
+    draft.body.window.trim_at = trim_at;
+    if draft.body.window.first == pages {
+        // The open page is gone: the next entry begins another. Numbers between were never given
+        // and count as left.
+        draft.body.window.next = pages * PAGE_ITEMS;
+        draft.body.window.edge = None;
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! Quota policies: made, changed, removed; and the slots of those that they admit.
+
+use super::command::Shape;
+use crate::check::check_range;
+use crate::error::{Code, Refusal};
+use crate::id::{DocumentId, ExecutionId, Namespace, QuotaPolicyId};
+use crate::limits;
+use crate::partition::PartitionConfig;
+use crate::state::{QuotaSpec, SlotId};
+
+/// Makes a quota policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateQuotaPolicy {
+    pub quota_policy_id: QuotaPolicyId,
+    pub namespace: Namespace,
+    pub spec: QuotaSpec,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuotaPolicyCreated {
+    Created,
+    AlreadySatisfied,
+}
+
+/// Puts another spec in the place of the one that it has. Slots and the window stay.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdateQuotaPolicy {
+    pub quota_policy_id: QuotaPolicyId,
+    pub spec: QuotaSpec,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct QuotaPolicyUpdated {
+    /// Those who waited for a slot and may try again.
+    pub wake: Vec<ExecutionId>,
+}
+
+/// Removes a quota policy with its slots.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeleteQuotaPolicy {
+    pub quota_policy_id: QuotaPolicyId,
+}
+
+/// Asks for a slot, and for a place in the window. The slot is pending until it is confirmed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckAdmission {
+    pub quota_policy_id: QuotaPolicyId,
+    pub slot: SlotId,
+    /// A claim that goes on with an attempt takes a slot and no place in the window.
+    pub opens_attempt: bool,
+    /// The place in the queue, should it have to wait: lowest first.
+    pub score: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    Admitted,
+    /// The slot was taken before.
+    AlreadyAdmitted,
+    RateExceeded {
+        retry_after_ms: u64,
+    },
+    ConcurrencyExceeded {
+        retry_after_ms: u64,
+    },
+}
+
+/// The lease is there: a pending slot is held from now on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConfirmAdmission {
+    pub quota_policy_id: QuotaPolicyId,
+    pub slot: SlotId,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirmed {
+    Held,
+    AlreadyHeld,
+    /// It was given back, or never taken.
+    NoSlot,
+}
+
+/// Gives a slot back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReleaseAdmission {
+    pub quota_policy_id: QuotaPolicyId,
+    pub slot: SlotId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AdmissionReleased {
+    /// 0 if it was given back before.
+    pub freed: u32,
+    /// Those who waited for a slot and may try again, best first.
+    pub wake: Vec<ExecutionId>,
+}
+
+impl QuotaSpec {
+    /// `invalid_quota_spec` for a number out of bounds, or a limit without a window.
+    fn check(&self) -> Result<(), Refusal> {
+        for (field, value, most) in [
+            ("window_seconds", self.window_seconds, limits::QUOTA_WINDOW_MAX_SECONDS),
+            (
+                "max_requests_per_window",
+                self.max_requests_per_window.into(),
+                limits::QUOTA_REQUESTS_MAX.into(),
+            ),
+            ("max_concurrent", self.max_concurrent.into(), limits::QUOTA_CONCURRENT_MAX.into()),
+            ("jitter_ms", self.jitter_ms, limits::QUOTA_JITTER_MAX_MS),
+        ] {
+            if value > most {
+                let detail = format!("{field} is {value}, allowed is 0 to {most}");
+                return Err(Refusal::at(Code::InvalidQuotaSpec, field, detail));
+            }
+        }
+        if self.limits_rate() && self.window_seconds == 0 {
+            let detail = "max_requests_per_window needs window_seconds";
+            return Err(Refusal::at(Code::InvalidQuotaSpec, "window_seconds", detail));
+        }
+        Ok(())
+    }
+}
+
+impl Shape for CreateQuotaPolicy {
+    fn check_shape(&self) -> Result<(), Refusal> {
+        self.spec.check()
+    }
+
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        Some(DocumentId::quota_policy(self.quota_policy_id, partitions))
+    }
+}
+
+impl Shape for UpdateQuotaPolicy {
+    fn check_shape(&self) -> Result<(), Refusal> {
+        self.spec.check()
+    }
+
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        Some(DocumentId::quota_policy(self.quota_policy_id, partitions))
+    }
+}
+
+impl Shape for DeleteQuotaPolicy {
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        Some(DocumentId::quota_policy(self.quota_policy_id, partitions))
+    }
+}
+
+impl Shape for CheckAdmission {
+    fn check_shape(&self) -> Result<(), Refusal> {
+        check_range("lease_epoch", self.slot.lease_epoch, 1, u64::MAX)
+    }
+
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        Some(DocumentId::quota_policy(self.quota_policy_id, partitions))
+    }
+}
+
+impl Shape for ConfirmAdmission {
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        Some(DocumentId::quota_policy(self.quota_policy_id, partitions))
+    }
+}
+
+impl Shape for ReleaseAdmission {
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        Some(DocumentId::quota_policy(self.quota_policy_id, partitions))
+    }
+}

@@ -38,13 +38,13 @@ pub struct Budget {
     pub keys: UsageKeyPages,
 }
 
-/// What a budget is for.
+/// What a budget is for, as its owner says. Nothing follows from it but where it is listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BudgetScope {
     Flow(FlowId),
     Lane(LaneId),
     Namespace(Namespace),
-    /// Whatever attaches it by its id.
+    /// Anything else.
     Custom(String),
 }
 
@@ -77,15 +77,16 @@ pub enum EnforcementMode {
     Refuse,
 }
 
-/// What a hard limit does besides keeping new claims away.
+/// What the owner of a budget wants done when a hard limit is passed. A budget keeps and shows it;
+/// nothing acts on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HardAction {
     #[default]
     Block,
-    /// Running executions are cancelled.
+    /// Cancel running executions.
     Cancel,
-    /// Running executions fail without a retry.
+    /// Fail running executions without a retry.
     Fail,
 }
 

@@ -20,6 +20,11 @@ CREATE TABLE execution (
 
 CREATE INDEX execution_created ON execution (created, id);
 
+-- Executions that have not ended, by lane and state: what a lane holds, and who runs what.
+-- Small, since most executions have ended.
+CREATE INDEX execution_live ON execution (namespace, lane, state)
+    WHERE state NOT IN ('completed', 'failed', 'cancelled', 'expired', 'skipped');
+
 -- Payloads stand apart: they are written once and most operations do not read them.
 CREATE TABLE payload (
     id BLOB PRIMARY KEY,

@@ -11,12 +11,14 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::error::EngineError;
-use ff_core::id::{Authority, ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
+use ff_core::id::{
+    Authority, DocumentId, ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId,
+};
 use ff_core::limits;
-use ff_core::machine::{Overlay, QueueView, Settings};
-use ff_core::operation::{Claim, Complete, LaneOrder, LaneShare, Submit};
+use ff_core::machine::{self, Overlay, QueueView, Settings};
+use ff_core::operation::{Claim, Complete, LaneOrder, LaneShare, RegisterWorker, Submit};
 use ff_core::partition::PartitionConfig;
-use ff_core::state::Execution;
+use ff_core::state::{Document, Execution};
 use ff_core::time::TimestampMs;
 use ff_relational::{Batch, Job, encode_event, encode_execution};
 use rusqlite::{Connection, Statement, params};
@@ -124,14 +126,23 @@ impl Records {
         let id = ExecutionId::from_bytes(&key(0)).ok_or_else(|| EngineError::bug("no id"))?;
         let payload = Bytes::from(vec![b'x'; payload_bytes]);
         let lane = named(LaneId::new("bench-00000000"))?;
+        let lane_id = DocumentId::lane(&Namespace::default(), &lane);
+        let namespace_id = DocumentId::namespace(&Namespace::default());
         let submit = Submit {
             payload: Content::new(payload.clone()),
             ..Submit::new(id, lane.clone(), named(Kind::new("bench"))?)
         };
         let (execution, submitted) = step(Job::Command(submit.into()), |overlay| {
             overlay.supply_execution(id, None);
+            overlay.supply_document(lane_id.clone(), None);
+            overlay.supply_document(namespace_id.clone(), None);
         })?;
-        let (active, claimed) = step(Job::Claim(claim_on(&lane)?), |overlay| {
+        let claim = claim_on(&lane)?;
+        let worker = registered(&claim)?;
+        let (active, claimed) = step(Job::Claim(claim), |overlay| {
+            overlay.supply_document(lane_id.clone(), None);
+            overlay.supply_document(namespace_id.clone(), None);
+            overlay.supply_document(worker.id.clone(), Some(Arc::clone(&worker)));
             let score = execution.queue_place().map_or(0, |place| place.score);
             overlay.supply_queue(view_on(&lane), vec![(score, id)], true);
             overlay.supply_execution(id, Some(Arc::clone(&execution)));
@@ -157,7 +168,21 @@ fn claim_on(lane: &LaneId) -> Result<Claim, EngineError> {
         max: 1,
         lease_ttl_ms: limits::LEASE_TTL_MS,
         seed: Default::default(),
+        sets_aside: false,
     })
+}
+
+/// The document of the worker that claims.
+fn registered(claim: &Claim) -> Result<Arc<Document>, EngineError> {
+    let register = RegisterWorker::for_claim(claim, "bench", limits::WORKER_TTL_MIN_MS);
+    let settings = Settings::new("sqlite", PartitionConfig::default());
+    let mut overlay = Overlay::new(Arc::new(settings));
+    let id = DocumentId::worker(&claim.namespace, &claim.worker_instance_id);
+    overlay.supply_document(id, None);
+    let step = machine::apply(&overlay, &register.into(), BEGINNING)
+        .map_err(|needs| EngineError::bug(format!("the floor lacks {needs:?}")))?;
+    let document = step.changes.documents.into_iter().find_map(|changed| changed.after);
+    document.ok_or_else(|| EngineError::bug("no registration"))
 }
 
 fn view_on(lane: &LaneId) -> QueueView {

@@ -9,6 +9,7 @@
 mod audit;
 mod clock;
 mod error;
+mod fleet;
 mod floor;
 mod follow;
 mod frames;
@@ -20,6 +21,7 @@ mod queues;
 mod readers;
 mod records;
 mod repair;
+mod routes;
 mod schema;
 mod statements;
 mod stats;

@@ -88,8 +88,12 @@ fn supply_document(
         return Ok(());
     }
     let found = match records.document(id) {
-        Some(kept) => Some(kept),
-        None => document(connection, id)?.map(Arc::new),
+        Some(kept) => kept,
+        None => {
+            let found = document(connection, id)?.map(Arc::new);
+            records.keep_document(id.clone(), found.clone());
+            found
+        }
     };
     overlay.supply_document(id.clone(), found);
     Ok(())

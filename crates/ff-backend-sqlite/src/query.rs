@@ -18,8 +18,9 @@ use ff_relational::{decode_attempt, decode_document, decode_event, decode_execut
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::fault;
+use crate::fleet::{self, Lanes};
 use crate::load::{self, document_at, id_at, uuid_at};
-use crate::{audit, frames, schema, statements, writer};
+use crate::{audit, frames, routes, schema, statements, writer};
 
 /// Rows that one page reads: one more than it looks at, to see whether there are more.
 const LOOK_AHEAD: u32 = limits::SEARCH_LOOK_AHEAD + 1;
@@ -55,6 +56,18 @@ pub(crate) fn answer(
             let keyring = keyring.ok_or_else(|| EngineError::corruption("there is no keyring"))?;
             Answer::ListKids(Kids::from(&keyring))
         }
+        Query::ListBlocked(q) => Answer::ListBlocked(walk(connection, q, now)?),
+        Query::ListUnrouted(q) => Answer::ListUnrouted(walk(connection, q, now)?),
+        Query::ListOffers(q) => Answer::ListOffers(walk_documents(connection, q, now)?),
+        Query::ListRoutes(q) => Answer::ListRoutes(routes::list(connection, q)?),
+        Query::ListQueued(q) => Answer::ListQueued(routes::queued(connection, q)?),
+        Query::ListFleets(q) => Answer::ListFleets(routes::fleets(connection, q)?),
+        Query::DescribeWorker(_)
+        | Query::ListWorkers(_)
+        | Query::LeasesOf(_)
+        | Query::ListExpiredLeases(_)
+        | Query::DescribeLane(_)
+        | Query::ListLanes(_) => fleet::answer(connection, query, now)?,
         Query::ReadStream(q) => Answer::ReadStream(frames::page(connection, &q.range(), now)?),
         Query::ReadSummary(q) => Answer::ReadSummary(frames::summary(connection, q, now)?),
         Query::Due(_) => {
@@ -207,7 +220,11 @@ fn search(
             break;
         }
     }
-    Ok(leaf.finish(|last| query.cursor_after(last)))
+    let mut page = leaf.finish(|last| query.cursor_after(last));
+    let mut lanes = Lanes::new(connection);
+    let shown = page.items.into_iter().map(|record| lanes.show(record));
+    page.items = shown.collect::<Result<_, _>>()?;
+    Ok(page)
 }
 
 /// Where a row stands, and its record if it may match.
@@ -253,7 +270,7 @@ fn walk<W: Walk>(
 }
 
 /// A page of a list of documents.
-fn walk_documents<W: Walk>(
+pub(crate) fn walk_documents<W: Walk>(
     connection: &Connection,
     query: &W,
     now: TimestampMs,

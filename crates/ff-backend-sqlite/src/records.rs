@@ -17,7 +17,8 @@ const DOCUMENTS: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Records {
     executions: Recent<ExecutionId, Arc<Execution>>,
-    documents: Recent<DocumentId, Arc<Document>>,
+    /// Also which are not there: most lanes have no document, and every claim asks for its own.
+    documents: Recent<DocumentId, Option<Arc<Document>>>,
 }
 
 impl Default for Records {
@@ -31,8 +32,14 @@ impl Records {
         self.executions.get(&id)
     }
 
-    pub(crate) fn document(&mut self, id: &DocumentId) -> Option<Arc<Document>> {
+    /// None: not known whether there is one.
+    pub(crate) fn document(&mut self, id: &DocumentId) -> Option<Option<Arc<Document>>> {
         self.documents.get(id)
+    }
+
+    /// Keeps what the store was found to have.
+    pub(crate) fn keep_document(&mut self, id: DocumentId, found: Option<Arc<Document>>) {
+        self.documents.keep(id, found);
     }
 
     /// Keeps a record that stands in the store.
@@ -49,10 +56,7 @@ impl Records {
             }
         }
         for write in &writes.documents {
-            match &write.after {
-                Some(after) => self.documents.keep(write.id.clone(), Arc::clone(after)),
-                None => self.documents.forget(&write.id),
-            }
+            self.documents.keep(write.id.clone(), write.after.clone());
         }
     }
 }

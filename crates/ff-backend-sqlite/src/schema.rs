@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../sql/migrations/0003_frames.sql"),
     include_str!("../sql/migrations/0004_listing.sql"),
     include_str!("../sql/migrations/0005_documents.sql"),
+    include_str!("../sql/migrations/0006_live.sql"),
 ];
 
 /// Records of this version and before have a form that was never released.

@@ -7,9 +7,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ff_core::backend::{Backend, Identity, Pending, Upkeep};
+use ff_core::errand::Errands;
 use ff_core::error::EngineError;
 use ff_core::machine::Settings;
-use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
+use ff_core::operation::{Claim, Claimed, Command, Reply, Trim, Trimmed};
 use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
 use ff_core::tails::Tails;
 use ff_core::time::TimestampMs;
@@ -66,6 +67,7 @@ impl SqliteStore {
             timers: watch::Sender::new(writer::next_due(&connection)?),
             tails: Tails::default(),
             counters: Counters::default(),
+            errands: Errands::default(),
         });
         let readers = Readers::open(options.path.as_deref(), options.readers)?;
         let (sender, inbox) = channel();
@@ -167,7 +169,7 @@ impl Backend for SqliteStore {
         Box::pin(self.apply_all(commands))
     }
 
-    fn claim(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Vec<Task>, EngineError>> {
+    fn take(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Claimed, EngineError>> {
         let begun = Instant::now();
         Box::pin(async move {
             claim.check_wait(wait)?;
@@ -217,6 +219,10 @@ impl Upkeep for SqliteStore {
 
     fn settings(&self) -> &Settings {
         &self.shared.settings
+    }
+
+    fn errands(&self) -> &Errands {
+        &self.shared.errands
     }
 
     fn ping(&self) -> Pending<'_, Result<(), EngineError>> {

@@ -8,10 +8,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
+use ff_core::capability::Capabilities;
+use ff_core::errand::Errands;
 use ff_core::error::EngineError;
+use ff_core::id::DocumentId;
 use ff_core::machine::Settings;
-use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
+use ff_core::operation::{Claim, Claimed, Command, Reply, Trim, Trimmed};
 use ff_core::read::Repaired;
+use ff_core::state::Registration;
 use ff_core::tails::Tails;
 use ff_core::time::TimestampMs;
 use ff_core::token::Keyring;
@@ -33,7 +37,7 @@ const BATCH_COMMANDS: usize = 256;
 const LINGER: Duration = Duration::from_micros(50);
 
 pub(crate) type Replies = Vec<Result<Reply, EngineError>>;
-pub(crate) type Tasks = Result<Vec<Task>, EngineError>;
+pub(crate) type Tasks = Result<Claimed, EngineError>;
 
 /// What the writer may be asked for.
 pub(crate) enum Message {
@@ -71,6 +75,7 @@ pub(crate) struct Shared {
     /// Who waits for output.
     pub(crate) tails: Tails,
     pub(crate) counters: Counters,
+    pub(crate) errands: Errands,
 }
 
 pub(crate) struct Writer {
@@ -220,10 +225,11 @@ impl Writer {
                 .map(|()| (outcome, last_event))
         });
         match result {
-            Ok((outcome, last_event)) => {
+            Ok((mut outcome, last_event)) => {
                 self.last_event = last_event;
                 self.queues.committed();
                 self.records.committed(&outcome.writes);
+                self.shared.errands.note(std::mem::take(&mut outcome.errands));
                 if let Some(keyring) = &outcome.writes.keyring {
                     self.keyring = Arc::clone(keyring);
                 }
@@ -277,11 +283,15 @@ impl Writer {
                     let _ = answer.send(replies);
                 }
                 Asker::Claim(waiter) => match answers.next().map(as_tasks) {
-                    Some(Ok(tasks)) if tasks.is_empty() && waiter.until > Instant::now() => {
+                    Some(Ok(tasks))
+                        if tasks.is_empty()
+                            && waiter.until > Instant::now()
+                            && !self.drains(&waiter.claim) =>
+                    {
                         self.waiting.park(waiter);
                     }
                     tasks => {
-                        let _ = waiter.answer.send(tasks.unwrap_or_else(|| Ok(Vec::new())));
+                        let _ = waiter.answer.send(tasks.unwrap_or_else(|| Ok(Claimed::default())));
                     }
                 },
             }
@@ -304,6 +314,32 @@ impl Writer {
             writes.output().for_each(|id| self.shared.tails.tell(id));
         }
         self.wake_claims(writes);
+        self.wake_lanes(writes);
+    }
+
+    /// A worker that drains waits for nothing.
+    fn drains(&mut self, claim: &Claim) -> bool {
+        let id = DocumentId::worker(&claim.namespace, &claim.worker_instance_id);
+        let document = self.records.document(&id).flatten();
+        let worker = document.as_ref().and_then(|document| document.worker());
+        worker.and_then(|worker| worker.registration.as_ref()).is_some_and(Registration::drains)
+    }
+
+    /// What a change of lanes and workers means for claims that wait: those of a lane that opens
+    /// look again, and so does a worker that is to get nothing more: it must not be woken for work.
+    fn wake_lanes(&mut self, writes: &Writes) {
+        for lane in writes.opened_lanes() {
+            let anything = Capabilities::default();
+            while let Some(waiter) = self.waiting.wake(&lane.namespace, &lane.name, &anything) {
+                self.woken.push(waiter);
+            }
+        }
+        for worker in writes.stopped_workers() {
+            let (namespace, instance) = (&worker.namespace, &worker.worker_instance_id);
+            while let Some(waiter) = self.waiting.of_instance(namespace, instance) {
+                self.woken.push(waiter);
+            }
+        }
     }
 
     /// Wakes about as many waiting claims as there is new work, never all of them.
@@ -337,7 +373,7 @@ impl Writer {
 
     fn end_waits(&mut self, now: Instant) {
         while let Some(waiter) = self.waiting.expired(now) {
-            let _ = waiter.answer.send(Ok(Vec::new()));
+            let _ = waiter.answer.send(Ok(Claimed::default()));
         }
     }
 
@@ -386,10 +422,10 @@ impl Writer {
     /// Ends all waits and leaves a file that needs no recovery.
     fn stop(mut self, answer: oneshot::Sender<()>) {
         for waiter in std::mem::take(&mut self.woken) {
-            let _ = waiter.answer.send(Ok(Vec::new()));
+            let _ = waiter.answer.send(Ok(Claimed::default()));
         }
         while let Some(waiter) = self.waiting.pop() {
-            let _ = waiter.answer.send(Ok(Vec::new()));
+            let _ = waiter.answer.send(Ok(Claimed::default()));
         }
         if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
             tracing::warn!(%error, "checkpoint at shutdown failed; the next start replays the log");
@@ -429,13 +465,13 @@ impl Intake {
 fn as_reply(answer: Answer) -> Result<Reply, EngineError> {
     match answer {
         Answer::Reply(reply) => reply.map_err(EngineError::from),
-        Answer::Tasks(_) => Err(EngineError::bug("tasks for a command")),
+        Answer::Claimed(_) => Err(EngineError::bug("tasks for a command")),
     }
 }
 
 fn as_tasks(answer: Answer) -> Tasks {
     match answer {
-        Answer::Tasks(tasks) => tasks.map_err(EngineError::from),
+        Answer::Claimed(claimed) => claimed.map_err(EngineError::from),
         Answer::Reply(_) => Err(EngineError::bug("a reply for a claim")),
     }
 }

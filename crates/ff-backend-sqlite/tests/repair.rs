@@ -6,10 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use ff_backend_sqlite::{SqliteOptions, SqliteStore};
-use ff_core::backend::{Backend, BackendExt, Upkeep};
+use ff_core::backend::{BackendExt, Upkeep};
 use ff_core::content::Content;
+use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
-use ff_core::operation::{AppendFrames, Claim, LaneOrder, LaneShare, NewFrame, Submit};
+use ff_core::operation::{
+    AppendFrames, Claim, LaneOrder, LaneShare, NewFrame, RegisterWorker, Submit, Task,
+};
 use ff_core::read::{Audit, Describe};
 use rusqlite::Connection;
 use uuid::Uuid;
@@ -18,6 +21,13 @@ fn submit(store: &SqliteStore) -> Submit {
     let id = ExecutionId::solo(Uuid::now_v7(), &store.settings().partitions);
     let submit = Submit::new(id, LaneId::new("work").unwrap(), Kind::new("test").unwrap());
     Submit { payload: Content::new("a payload"), ..submit }
+}
+
+/// A claim of a worker that registers first.
+async fn claim_from(store: &SqliteStore, wait: Duration) -> Result<Vec<Task>, EngineError> {
+    let registration = RegisterWorker::for_claim(&claim(), "test", 86_400_000);
+    store.call(registration).await?;
+    store.claim(claim(), wait).await
 }
 
 fn claim() -> Claim {
@@ -31,6 +41,7 @@ fn claim() -> Claim {
         max: 1,
         lease_ttl_ms: 60_000,
         seed: Uuid::now_v7(),
+        sets_aside: false,
     }
 }
 
@@ -40,7 +51,7 @@ async fn make(path: &Path) -> [ExecutionId; 2] {
     let (runs, waits) = (submit(&store), submit(&store));
     let ids = [runs.execution_id, waits.execution_id];
     store.call(runs).await.unwrap();
-    let task = store.claim(claim(), Duration::ZERO).await.unwrap().remove(0);
+    let task = claim_from(&store, Duration::ZERO).await.unwrap().remove(0);
     store.call(waits).await.unwrap();
     let frames = vec![NewFrame::new("stdout", Content::new("said"))];
     let (execution_id, fence) = (task.execution_id, task.fence());
@@ -83,7 +94,7 @@ async fn damaged_lists_are_derived_again() {
 
     let store = SqliteStore::open(SqliteOptions::file(&path)).unwrap();
     assert_eq!(violations(&store).await, ["I10", "I33", "I8", "I9"]);
-    assert!(store.claim(claim(), Duration::ZERO).await.unwrap().is_empty());
+    assert!(claim_from(&store, Duration::ZERO).await.unwrap().is_empty());
     let repaired = store.repair().await.unwrap();
     assert!(repaired.found.violations.len() >= 4, "{:?}", repaired.found);
     assert_eq!(repaired.left.violations, []);
@@ -91,7 +102,7 @@ async fn damaged_lists_are_derived_again() {
     for (id, before) in ids.into_iter().zip(before) {
         assert_eq!(store.ask(Describe { execution_id: id }).await.unwrap(), before);
     }
-    let task = store.claim(claim(), Duration::ZERO).await.unwrap().remove(0);
+    let task = claim_from(&store, Duration::ZERO).await.unwrap().remove(0);
     assert_eq!(task.execution_id, ids[1]);
 }
 
@@ -100,7 +111,7 @@ async fn a_hole_in_the_log_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ff.db");
     make(&path).await;
-    let claimed = "DELETE FROM event WHERE number = 2;";
+    let claimed = "DELETE FROM event WHERE number = 3;";
     Connection::open(&path).unwrap().execute_batch(claimed).unwrap();
     let store = SqliteStore::open(SqliteOptions::file(&path)).unwrap();
     assert_eq!(violations(&store).await, ["I31"]);

@@ -113,9 +113,15 @@ local function change(batch, raw, letter, key, a, b)
     end
   elseif letter == 'I' then -- a count of members changes: field, by how much
     if batch then
-      recount(batch.counts, key, a, tonumber(b))
+      recount(batch.flows, key, a, tonumber(b))
     else
-      redis.call('HINCRBY', key, a, b)
+      add_to_flow(key, a, b)
+    end
+  elseif letter == 'J' then -- a count of lanes changes: field, by how much
+    if batch then
+      recount(batch.lanes, key, a, tonumber(b))
+    else
+      add_to_lane(key, a, b)
     end
   elseif letter == 'P' then -- a value of its own
     redis.call('SET', key, a)
@@ -158,7 +164,8 @@ local function write_batch(batch)
   for key, entries in pairs(batch.submitted) do
     append_submits(key, batch.hours[key], entries)
   end
-  write_counts(batch.counts)
+  write_counts(batch.flows, add_to_flow)
+  write_counts(batch.lanes, add_to_lane)
 end
 
 -- Removes the output of an execution's attempts; a document has none. Comes first of all that a removal does: while a slot
@@ -283,7 +290,8 @@ local function commit(keys, args)
     at = examine(call, at, tonumber(size))
   end
   write_events(prefix, call)
-  local batch = { entered = {}, left = {}, emptied = {}, woken = {}, submitted = {}, hours = {}, counts = {} }
+  local batch = { entered = {}, left = {}, emptied = {}, woken = {}, submitted = {}, hours = {}, flows = {},
+    lanes = {} }
   for item = 1, call.count do
     if call.places[item] then
       perform(args, call.places[item], call.reply[item + 1], batch)

@@ -39,11 +39,6 @@ local function front_of(prefix, home, queue, most, now, behind, entry)
   return #rows > 0
 end
 
--- The class behind the lane has no colon.
-local function is_of_lane(queue, lane)
-  return string.sub(queue, 1, #lane) == lane and not string.find(queue, ':', #lane + 1, true)
-end
-
 -- The queues of one partition that are of these lanes.
 local function peek_partition(prefix, partition, args, lanes, most, reply)
   local home = partition_home(partition)

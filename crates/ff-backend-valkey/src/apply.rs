@@ -25,7 +25,7 @@ use crate::net::Net;
 use crate::read::{Known, read};
 use crate::store::Shared;
 use crate::wake::Left;
-use crate::{claim, combine, commit, crowd, due, keyring};
+use crate::{claim, combine, commit, crowd, due, keyring, near};
 
 /// How often a command is decided again because others changed what it rests on.
 pub(crate) const TRIES_MOST: u32 = 200;
@@ -145,7 +145,7 @@ async fn with_next(shared: &Arc<Shared>, done: Done, next: Option<&ClaimNext>) -
         && !completed.replayed
         && let Some(claim) = next.as_claim(&before)
     {
-        match claim::claim(shared, &claim).await {
+        match claim::claim_free(shared, &claim).await {
             Ok(tasks) => {
                 completed.tasks = tasks;
                 left.into_iter().for_each(|left| left.claimed());
@@ -351,11 +351,12 @@ impl Job {
         if let Some(keyring) = shared.keyring.fresh().filter(|_| self.has_kid(shared)) {
             overlay.supply_keyring(keyring);
         }
-        let step = match self.step(&mut overlay, now) {
+        let mut used = Vec::new();
+        let step = match self.step(shared, &mut overlay, now, &mut used) {
             Ok(step) => step,
             Err(needs) => {
                 let document = needs.iter().find_map(|need| match need {
-                    Need::Document(id) => Some(id.clone()),
+                    Need::Document(id) if id.home == self.home => Some(id.clone()),
                     _ => None,
                 });
                 return Ok(document.map_or(Turn::Read(needs), Turn::Join));
@@ -366,8 +367,8 @@ impl Job {
         }
         if step.changes.executions.is_empty() {
             return Ok(match known.read_at {
-                Some(_) => Turn::Answer(step.reply.map_err(EngineError::from)),
-                None => Turn::Read(Vec::new()),
+                Some(_) if used.is_empty() => Turn::Answer(step.reply.map_err(EngineError::from)),
+                _ => Turn::Read(used),
             });
         }
         let times = Times { now, until: self.until(known, now) };
@@ -376,12 +377,26 @@ impl Job {
         Ok(Turn::Commit(Box::new((step, bundle))))
     }
 
-    /// Lets the machine decide.
-    pub(crate) fn step(&self, overlay: &mut Overlay, now: TimestampMs) -> Result<Step, Vec<Need>> {
+    /// Lets the machine decide. Facts of other homes that were seen a moment ago are noted in `used`.
+    pub(crate) fn step(
+        &self,
+        shared: &Shared,
+        overlay: &mut Overlay,
+        now: TimestampMs,
+        used: &mut Vec<Need>,
+    ) -> Result<Step, Vec<Need>> {
         if let (Some(due), Command::Tick(tick)) = (&self.due, &self.command) {
             overlay.supply_due(tick.home.clone(), vec![due.clone()], true);
         }
-        machine::apply(overlay, &self.command, now).map_err(|needs| needs.0)
+        loop {
+            let needs = match machine::apply(overlay, &self.command, now) {
+                Ok(step) => return Ok(step),
+                Err(needs) => needs.0,
+            };
+            if !near::recall(shared, &self.home, &needs, overlay, used) {
+                return Err(needs);
+            }
+        }
     }
 
     /// Whether the keyring of this process is good enough for the command: another may have rotated.
@@ -438,6 +453,8 @@ impl Job {
             Command::ClaimExecution(_)
                 | Command::ClaimResumedExecution(_)
                 | Command::ReclaimExecution(_)
+                | Command::ClaimAdmitted(_)
+                | Command::GrantAdmitted(_)
         )
     }
 
@@ -486,6 +503,7 @@ impl Job {
                 let before = self.command.execution_id().and_then(|id| self.known.entry(id));
                 let before = before.map(|entry| Arc::clone(&entry.execution));
                 shared.committed(bundle, &numbers);
+                shared.errands.note(step.changes.prompt_errands());
                 let reply = step.reply.map_err(EngineError::from);
                 Outcome::Done(reply.map(|reply| Done { reply, before, left: None }))
             }

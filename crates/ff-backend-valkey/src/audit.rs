@@ -20,7 +20,7 @@ use crate::listing::{LISTS, name_of, parse_member, parse_name};
 use crate::measure::scan;
 use crate::record::Entry;
 use crate::store::Shared;
-use crate::{frames, homes, read, reply};
+use crate::{frames, homes, lane_counts, read, reply};
 
 /// What an audit found, and what a repair needs to know.
 #[derive(Default)]
@@ -30,6 +30,8 @@ pub(crate) struct Findings {
     pub(crate) mislisted: BTreeMap<Subject, Places>,
     /// Homes that hold documents and that nobody looks for timers in.
     pub(crate) unfound: BTreeSet<Home>,
+    /// What the counts of lanes lack.
+    pub(crate) uncounted: lane_counts::Counts,
 }
 
 /// What names an execution or document.
@@ -52,6 +54,8 @@ struct Audit<'a> {
     stopped: BTreeSet<DocumentId>,
     /// How many executions of which state belong to a document.
     members: HashMap<DocumentId, MemberCounts>,
+    /// The same of lanes.
+    lanes: lane_counts::Counts,
 }
 
 pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Findings, EngineError> {
@@ -74,13 +78,15 @@ pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Findings, EngineError>
     indexes.read_queues(shared, &mut findings.audited).await?;
     indexes.read_lists(shared, &mut findings.audited).await?;
     let log = check_logs(shared, &mut findings.audited).await?;
-    let (stopped, members) = (BTreeSet::new(), HashMap::new());
-    let mut audit = Audit { shared, findings, indexes, log, stopped, members };
+    let (stopped, members, lanes) = Default::default();
+    let mut audit = Audit { shared, findings, indexes, log, stopped, members, lanes };
     let unready = audit.indexes.unready.iter().map(|id| Subject::from(*id));
     let unready: Vec<_> = unready.map(|id| (id.clone(), audit.indexes.places_of(&id))).collect();
     let found = audit.read_documents(&documents).await?;
     audit.executions(executions).await?;
     audit.documents(found);
+    audit.findings.uncounted =
+        lane_counts::audit(shared, &mut audit.findings.audited, &audit.lanes).await?;
     audit.findings.mislisted.extend(unready);
     audit.orphans();
     Ok(audit.findings)
@@ -144,6 +150,7 @@ impl Audit<'_> {
             let counts = self.members.entry(counted.flow.clone()).or_default();
             counted.deltas().into_iter().for_each(|(field, delta)| counts.add(field, delta));
         }
+        lane_counts::count(&mut self.lanes, execution);
         let audited = &mut self.findings.audited;
         audited.checked += 1;
         self.log.check(audited, execution);
@@ -484,7 +491,7 @@ fn by_owner<O: Ord>(
 }
 
 /// Home and rest of a key of a family.
-fn parse_key<'a>(key: &'a str, family: &str) -> Option<(Home, &'a str)> {
+pub(crate) fn parse_key<'a>(key: &'a str, family: &str) -> Option<(Home, &'a str)> {
     let key = key.strip_prefix(family)?;
     let (home, rest) = key.split_at_checked(key.find('}')? + 1)?;
     Some((home.parse().ok()?, rest.strip_prefix(':')?))

@@ -1,14 +1,16 @@
 //! Claims: looks over all partitions for the best entries and leases them.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Home, LeaseId};
 use ff_core::limits;
-use ff_core::machine::{Needs, Overlay, extras};
-use ff_core::operation::{Claim, Extras, Task};
+use ff_core::machine::{Gate, Needs, Overlay, extras, standing_of};
+use ff_core::operation::{Applicant, Claim, Claimed, Extras, Task};
 use ff_core::rota::Rota;
+use ff_core::state::Standing;
+use ff_core::time::TimestampMs;
 use redis::Value;
 use uuid::Uuid;
 
@@ -18,7 +20,7 @@ use crate::keys::lane_name;
 use crate::record::{Entry, encode_who};
 use crate::store::{Shared, join_all};
 use crate::view::{self, Candidate, Plan, Taking};
-use crate::{due, log, query, reply};
+use crate::{due, log, near, query, reply};
 
 /// How often a claim looks again after others took what it had seen.
 const ROUNDS_MOST: usize = 100;
@@ -27,21 +29,114 @@ const ROUNDS_MOST: usize = 100;
 /// after the other.
 const PARALLEL_TASKS: u32 = (limits::CLAIM_REPLY_BYTES / limits::PAYLOAD_BYTES) as u32;
 
-/// Up to `max` tasks, best first. None: a look made after the call began found nothing.
-pub(crate) async fn claim(shared: &Arc<Shared>, claim: &Claim) -> Result<Vec<Task>, EngineError> {
-    claim.check()?;
-    run(shared, claim, true).await
+/// Up to `max` tasks and applicants, best first. None: a look made after the call began found
+/// nothing.
+pub(crate) async fn claim(shared: &Arc<Shared>, claim: &Claim) -> Result<Claimed, EngineError> {
+    enter(shared, claim, Look::Everywhere, Limited::SetAside).await
 }
 
-/// Up to `max` tasks of those that this process knows of; none says nothing about others.
+/// Up to `max` of those that this process knows of; none says nothing about others.
 pub(crate) async fn claim_known(
     shared: &Arc<Shared>,
     claim: &Claim,
-) -> Result<Vec<Task>, EngineError> {
+) -> Result<Claimed, EngineError> {
     if shared.options.fifo_slack_ms == 0 {
-        return Ok(Vec::new());
+        return Ok(Claimed::default());
     }
-    run(shared, claim, false).await
+    enter(shared, claim, Look::Nowhere, Limited::SetAside).await
+}
+
+/// Up to `max` tasks that stand under no limits. It does not look behind many that do.
+pub(crate) async fn claim_free(
+    shared: &Arc<Shared>,
+    claim: &Claim,
+) -> Result<Vec<Task>, EngineError> {
+    Ok(enter(shared, claim, Look::Everywhere, Limited::PassOver).await?.tasks)
+}
+
+/// Whether a claim looks at all partitions, or at what is known of them only.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Everywhere,
+    Nowhere,
+}
+
+/// What becomes of executions that stand under limits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limited {
+    SetAside,
+    PassOver,
+}
+
+/// Claims from the lanes that let this worker in.
+async fn enter(
+    shared: &Arc<Shared>,
+    claim: &Claim,
+    look: Look,
+    limited: Limited,
+) -> Result<Claimed, EngineError> {
+    claim.check()?;
+    let begun = Instant::now();
+    let (mut gate, mut remembered) = near::gate(shared, claim).await?;
+    loop {
+        let claimed = match Entered::new(claim, gate, limited) {
+            Some(entered) => run(shared, &entered, look).await?,
+            None => Some(Claimed::default()),
+        };
+        match claimed {
+            Some(claimed) if !claimed.is_empty() || !remembered || look == Look::Nowhere => {
+                return Ok(claimed);
+            }
+            // Nothing, for a worker that was let in by what was remembered: that rests on what it is
+            // now, as exactly as a decision knows the time.
+            Some(nothing) => {
+                let behind = Duration::from_millis(shared.clock.window().behind_ms.into());
+                let since = begun.checked_sub(behind).unwrap_or(begun);
+                near::gate_since(shared, claim, since).await?;
+                return Ok(nothing);
+            }
+            // Meanwhile it counts as silent.
+            None => {
+                gate = near::gate_since(shared, claim, Instant::now()).await?;
+                remembered = false;
+            }
+        }
+    }
+}
+
+/// A claim of those of its lanes that work is given out from.
+struct Entered {
+    claim: Claim,
+    /// What all executions of each of its lanes stand under.
+    under: Vec<Standing>,
+    limited: Limited,
+    /// From this instant on the worker counts as silent.
+    until: TimestampMs,
+}
+
+impl Entered {
+    /// None: there is no such lane.
+    fn new(claim: &Claim, gate: Gate, limited: Limited) -> Option<Self> {
+        let (mut lanes, mut under) = (Vec::new(), Vec::new());
+        for (share, standing) in claim.lanes.iter().zip(gate.lanes) {
+            let passes = |it: &Standing| limited == Limited::SetAside || it.is_empty();
+            if let Some(standing) = standing.filter(passes) {
+                lanes.push(share.clone());
+                under.push(standing);
+            }
+        }
+        let claim = Claim { lanes, ..claim.clone() };
+        (!under.is_empty()).then_some(Self { claim, under, limited, until: gate.until })
+    }
+
+    /// What a function is told of limits in a lane.
+    fn limits(&self, lane: usize) -> &'static str {
+        match self.limited {
+            Limited::PassOver => "pass",
+            Limited::SetAside if self.under[lane].is_empty() && !self.claim.sets_aside => "own",
+            Limited::SetAside => "all",
+        }
+    }
 }
 
 /// Whether what this process knows of the claim's lanes is fresh enough to go by it.
@@ -53,22 +148,23 @@ fn lanes_of(claim: &Claim) -> Vec<String> {
     claim.lanes.iter().map(|share| lane_name(&claim.namespace, &share.lane)).collect()
 }
 
+/// None: the worker counts as silent.
 async fn run(
     shared: &Arc<Shared>,
-    claim: &Claim,
-    may_look: bool,
-) -> Result<Vec<Task>, EngineError> {
+    entered: &Entered,
+    look: Look,
+) -> Result<Option<Claimed>, EngineError> {
+    let (claim, may_look) = (&entered.claim, look == Look::Everywhere);
     let lanes = lanes_of(claim);
     let parallel = claim.max <= PARALLEL_TASKS && !shared.views.are_large(&lanes);
-    let (bytes, full, passed, tasks) = (0, false, false, Vec::new());
-    let mut round = Round { shared, claim, parallel, places: 0, bytes, full, passed, tasks };
+    let mut round = Round::new(shared, entered, parallel);
     let strict = shared.options.fifo_slack_ms == 0;
     let mut rota = Rota::new(&claim.lanes, claim.order);
     let max = claim.max as usize;
     let (begun, mut looked) = (Instant::now(), !may_look);
     let mut rounds = 0;
     while rounds < ROUNDS_MOST {
-        let wanted = max - round.tasks.len();
+        let wanted = max - round.taken();
         if strict {
             // The exact order needs as many entries of each queue as are wanted.
             view::look(shared, &lanes, wanted.min(ITEMS_MOST)).await?;
@@ -88,7 +184,10 @@ async fn run(
             looked = true;
         } else {
             round.carry_out(plan).await?;
-            if round.full || round.tasks.len() >= max {
+            if round.late {
+                return Ok(round.finish().filter(|claimed| !claimed.is_empty()));
+            }
+            if round.full || round.left_behind || round.taken() >= max {
                 break;
             }
         }
@@ -106,13 +205,12 @@ async fn run(
     if claim.max <= PARALLEL_TASKS && !round.parallel {
         shared.views.note_large(&lanes, round.full);
     }
-    let mut tasks = round.tasks;
-    tasks.sort_by_key(|(place, _)| *place);
-    Ok(tasks.into_iter().map(|(_, task)| task).collect())
+    Ok(round.finish())
 }
 
 struct Round<'a> {
     shared: &'a Arc<Shared>,
+    entered: &'a Entered,
     claim: &'a Claim,
     /// Its calls may go at the same time.
     parallel: bool,
@@ -123,24 +221,66 @@ struct Round<'a> {
     full: bool,
     /// The last calls met members of flows that let none be claimed.
     passed: bool,
+    /// Something that stands under limits was left where it is.
+    left_behind: bool,
+    /// The worker counts as silent.
+    late: bool,
     tasks: Vec<(u32, Task)>,
+    applicants: Vec<(u32, Applicant)>,
 }
 
 /// Place in the claim, record and payload of what was taken.
 type Leased = (u32, Entry, bytes::Bytes);
 
+/// Place in the claim, place of its lane, record and score of what was set aside.
+type SetAside = (u32, usize, Entry, i64);
+
 /// What one call brought.
 #[derive(Default)]
 struct Taken {
     tasks: Vec<Leased>,
+    aside: Vec<SetAside>,
     expired: Vec<ExecutionId>,
+    left_behind: bool,
+    late: bool,
     /// It met members of flows that let none be claimed.
     passed: bool,
     /// It stopped before an entry that it might have taken.
     stopped: bool,
 }
 
-impl Round<'_> {
+impl<'a> Round<'a> {
+    fn new(shared: &'a Arc<Shared>, entered: &'a Entered, parallel: bool) -> Self {
+        Self {
+            shared,
+            entered,
+            claim: &entered.claim,
+            parallel,
+            places: 0,
+            bytes: 0,
+            full: false,
+            passed: false,
+            left_behind: false,
+            late: false,
+            tasks: Vec::new(),
+            applicants: Vec::new(),
+        }
+    }
+
+    fn taken(&self) -> usize {
+        self.tasks.len() + self.applicants.len()
+    }
+
+    /// All that was taken, in its order.
+    fn finish(mut self) -> Option<Claimed> {
+        self.tasks.sort_by_key(|(place, _)| *place);
+        self.applicants.sort_by_key(|(place, _)| *place);
+        Some(Claimed {
+            tasks: self.tasks.into_iter().map(|(_, task)| task).collect(),
+            applicants: self.applicants.into_iter().map(|(_, applicant)| applicant).collect(),
+        })
+    }
+
     async fn carry_out(&mut self, plan: Plan) -> Result<(), EngineError> {
         let Plan { takings, expired } = plan;
         // They came before what is taken.
@@ -160,7 +300,7 @@ impl Round<'_> {
             for call in &calls {
                 let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
                 let any = !self.tasks.is_empty();
-                let taken = send(self.shared, self.claim, call, left, any).await?;
+                let taken = send(self.shared, self.entered, call, left, any).await?;
                 self.full |= taken.stopped;
                 expired.extend(self.absorb(taken).await?);
                 if self.full {
@@ -177,18 +317,20 @@ impl Round<'_> {
         let wanted = |call: &[Taking]| call.iter().map(|t| t.places.len()).sum::<usize>();
         let tasks: usize = calls.iter().map(|call| wanted(call)).sum();
         let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
-        let (shared, claim) = (self.shared, self.claim);
+        let (shared, entered) = (self.shared, self.entered);
         join_all(calls.iter().map(|call| {
             let share = left / tasks.max(1) * wanted(call);
-            send(shared, claim, call, share, true)
+            send(shared, entered, call, share, true)
         }))
         .await
     }
 
     /// Places that nothing took are given out again, where no later one was taken.
     fn take_places_back(&mut self) {
-        let taken = self.tasks.len();
-        if self.tasks.iter().all(|(place, _)| (*place as usize) < taken) {
+        let taken = self.taken();
+        let places = self.tasks.iter().map(|(place, _)| place);
+        let mut places = places.chain(self.applicants.iter().map(|(place, _)| place));
+        if places.all(|place| (*place as usize) < taken) {
             self.places = u32::try_from(taken).unwrap_or(u32::MAX);
         }
     }
@@ -201,8 +343,34 @@ impl Round<'_> {
             self.tasks.extend(task.map(|task| (place, task)));
             self.shared.entries.keep_claimed(&Arc::new(entry));
         }
+        self.apply_for(taken.aside).await?;
         self.passed |= taken.passed;
+        self.left_behind |= taken.left_behind;
+        self.late |= taken.late;
         Ok(taken.expired)
+    }
+
+    /// Finds out what those that were set aside stand under.
+    async fn apply_for(&mut self, aside: Vec<SetAside>) -> Result<(), EngineError> {
+        let overlay = Overlay::new(Arc::clone(&self.shared.settings));
+        let standings = query::with_more(self.shared, overlay, |overlay| {
+            let (mut all, mut needs) = (Vec::with_capacity(aside.len()), Needs::default());
+            for (_, lane, entry, _) in &aside {
+                match standing_of(overlay, &self.entered.under[*lane], &entry.execution) {
+                    Ok(standing) => all.push(standing),
+                    Err(lacking) => needs.merge(lacking),
+                }
+            }
+            if needs.is_empty() { Ok(Ok(all)) } else { Err(needs) }
+        })
+        .await?;
+        for ((place, _, entry, score), standing) in aside.into_iter().zip(standings) {
+            let lease_id = LeaseId::from_seed(self.claim.seed, place);
+            let applicant = Applicant::of(&entry.execution, lease_id, score, standing);
+            self.applicants.push((place, applicant));
+            self.shared.entries.keep_claimed(&Arc::new(entry));
+        }
+        Ok(())
     }
 
     /// What is known beside the records before they were claimed: a claim changes none of it.
@@ -274,21 +442,23 @@ fn calls(cluster: bool, takings: Vec<Taking>) -> Vec<Vec<Taking>> {
 
 async fn send(
     shared: &Arc<Shared>,
-    claim: &Claim,
+    entered: &Entered,
     takings: &[Taking],
     bytes_left: usize,
     any: bool,
 ) -> Result<Taken, EngineError> {
     let Some(first) = takings.first() else { return Ok(Taken::default()) };
+    let claim = &entered.claim;
     let lane = &claim.lanes[first.lane].lane;
     let mut call = shared.function("ff_claim");
-    let keys = keys(shared, first);
+    let keys = keys(shared, claim, first);
     call.arg(keys.len()).arg(keys);
     shared.begin(&mut call);
     call.arg(claim.lease_ttl_ms).arg(encode_who(&claim.terms(0))?);
     call.arg(log::claimed_tail(&claim.namespace, lane, &claim.worker_instance_id));
     call.arg(bytes_left).arg(u8::from(any));
-    call.arg(shared.options.fifo_slack_ms).arg(takings.len());
+    call.arg(shared.options.fifo_slack_ms);
+    call.arg(entered.limits(first.lane)).arg(entered.until.0).arg(takings.len());
     for taking in takings {
         let score = taking.bound.map_or(i64::MAX >> 10, |(score, _)| score);
         let id = taking.bound.map_or(Uuid::max(), |(_, id)| id.uuid());
@@ -304,7 +474,10 @@ async fn send(
     let mut items = reply::array(shared.send(first.partition, &call).await?)?.into_iter();
     let now = reply::instant(&reply::next(&mut items)?)?;
     shared.clock.note(&Home::partition(first.partition), now);
-    let mut taken = Taken::default();
+    let mut taken = Taken { late: items.len() == 0, ..Taken::default() };
+    if taken.late {
+        return Ok(taken);
+    }
     for taking in takings {
         read_queue(shared, taking, reply::next(&mut items)?, &mut taken)?;
     }
@@ -312,12 +485,13 @@ async fn send(
 }
 
 /// In a cluster all keys of the partition that a claim writes; the records it reads first.
-fn keys(shared: &Shared, taking: &Taking) -> Vec<String> {
+fn keys(shared: &Shared, claim: &Claim, taking: &Taking) -> Vec<String> {
     let (keys, partition) = (&shared.keys, taking.partition);
     let mut named = vec![keys.events(partition)];
     if shared.client.is_cluster() {
         named.push(keys.queue(partition, &taking.queue));
         named.extend(["ready", "leases"].map(|name| keys.index(partition, name)));
+        named.push(keys.lanes(&Home::partition(partition), &claim.namespace));
     }
     named
 }
@@ -339,14 +513,20 @@ fn read_queue(
         match &reply::some_bytes(reply::next(&mut items)?)?[..] {
             b"expired" => taken.expired.push(id),
             b"stopped" => taken.passed = true,
+            b"passed" => taken.left_behind = true,
             b"missing" => {
                 tracing::error!(%id, queue = &*taking.queue, "I10: a queue named a missing execution");
             }
             record => {
-                let payload = reply::some_bytes(reply::next(&mut items)?)?;
+                let besides = reply::next(&mut items)?;
                 let entry = Entry::decode(id, record)?;
-                let payload = entry.payload.clone().unwrap_or(payload);
                 let place = places.next().copied().unwrap_or(u32::MAX);
+                if entry.execution.phase.grant().is_some() {
+                    taken.aside.push((place, taking.lane, entry, reply::number(&besides)?));
+                    continue;
+                }
+                let payload = reply::some_bytes(besides)?;
+                let payload = entry.payload.clone().unwrap_or(payload);
                 taken.tasks.push((place, entry, payload));
             }
         }

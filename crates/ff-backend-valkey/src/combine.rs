@@ -224,6 +224,9 @@ impl<'a> Party<'a> {
                 let absent = self.known.entries.iter().filter(|(_, entry)| entry.is_none());
                 self.shared.entries.note_absent(absent.map(|(id, _)| *id));
                 self.shared.committed(bundle, &numbers);
+                for step in &steps {
+                    self.shared.errands.note(step.changes.prompt_errands());
+                }
                 return Ok((steps, left_to));
             }
             self.forget();
@@ -237,7 +240,7 @@ impl<'a> Party<'a> {
     /// that was asked for is there.
     fn recall(&mut self, mut needs: Vec<Need>) -> Option<Vec<Need>> {
         let asked = needs.len();
-        needs.retain(|need| !self.known.recall(self.shared, need));
+        needs.retain(|need| !self.known.recall(self.shared, &self.home, need));
         if needs.len() < asked {
             self.known.read_at = None;
         }
@@ -273,10 +276,10 @@ impl<'a> Party<'a> {
         if let Some(keyring) = keyring {
             overlay.supply_keyring(keyring);
         }
-        let (mut steps, mut lacking) = (Vec::new(), Vec::new());
+        let (mut steps, mut lacking, mut used) = (Vec::new(), Vec::new(), Vec::new());
         let mut extent = Extent::default();
         for waiting in &self.waiting {
-            match waiting.job.step(&mut overlay, now) {
+            match waiting.job.step(self.shared, &mut overlay, now, &mut used) {
                 Err(needs) => lacking.extend(needs),
                 Ok(step) if extent.is_revived_by(&step.changes) => break,
                 Ok(step) => {
@@ -291,6 +294,10 @@ impl<'a> Party<'a> {
         }
         if !lacking.is_empty() {
             return Ok(Played::Lacks(lacking));
+        }
+        // What is refused is so by what other homes say now.
+        if !used.is_empty() && steps.iter().any(|step| step.reply.is_err()) {
+            return Ok(Played::Lacks(used));
         }
         let bundle = self.bundle(&steps, now)?;
         // What changes nothing is answered over a read only.

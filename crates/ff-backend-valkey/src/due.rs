@@ -46,7 +46,7 @@ pub(crate) async fn tick(shared: &Arc<Shared>, tick: &Tick) -> Result<Ticked, En
     // A lease and a timer of one execution are one thing to look at.
     let mut seen = std::collections::HashSet::new();
     due.retain(|(_, subject)| seen.insert(subject.clone()));
-    let mut ticked = Ticked { fired: Vec::new(), more: due.len() > tick.most as usize };
+    let mut ticked = Ticked { more: due.len() > tick.most as usize, ..Ticked::default() };
     due.truncate(tick.most as usize);
     for part in due.chunks(ITEMS_MOST) {
         ticked.merge(&carry_out(shared, part.iter().map(|(_, subject)| subject)).await?);

@@ -100,8 +100,8 @@ impl Entries {
     }
 
     /// Keeps what the store has now: a change of the record of revision `since`, if there was one, and
-    /// of rows beside it. Only what will be asked for again is worth it: what is leased, for its
-    /// holder, and members that have not ended, for those before and behind them.
+    /// of rows beside it. Only what will be asked for again is worth it: what is leased or set aside,
+    /// for its holder, and members that have not ended, for those before and behind them.
     ///
     /// `ended` are executions that were written with it: as long as it is unchanged, what it waited for
     /// is too.
@@ -121,7 +121,8 @@ impl Entries {
             return;
         }
         let is_open = execution.member.is_some() && !execution.is_terminal();
-        if !is_open && execution.phase.lease().is_none() {
+        let is_held = execution.phase.lease().is_some() || execution.phase.grant().is_some();
+        if !is_open && !is_held {
             return self.forget(execution.id);
         }
         let known = since.map(|since| self.beside(execution.id, since)).unwrap_or_default();
@@ -245,7 +246,13 @@ mod tests {
             slots: 0,
             pending: Default::default(),
             overdue: Vec::new(),
+            ask_at: None,
+            patrol: 0,
+            patrol_at: None,
             waiting: 0,
+            wake_at: None,
+            waking: Vec::new(),
+            tell_at: None,
         };
         let id = DocumentId::budget(BudgetId::new(uuid), &PartitionConfig::default());
         let (event_seq, last_event, body) = (0, 0, Body::QuotaPolicy(Box::new(policy)));

@@ -25,7 +25,7 @@ use crate::read::{Known, encode_dedup};
 use crate::record::{Entry, NUMBER_BYTES, is_inline, push_uint};
 use crate::store::Shared;
 use crate::wake::Token;
-use crate::{document, frames, subject};
+use crate::{document, frames, lane_counts, subject};
 
 /// An hour of the list of submits.
 pub(crate) const HOUR_MS: i64 = 3_600_000;
@@ -39,6 +39,9 @@ pub(crate) const OLD: &str = "old";
 
 /// The field beside the counts of a flow's members that keeps them from being claimed.
 pub(crate) const STOPPED: &str = "s";
+
+/// The one that says that the flow stands under limits.
+pub(crate) const UNDER: &str = "u";
 
 /// In place of a record that a step rests on and leaves as it is.
 const KEPT: &[u8] = b"=";
@@ -292,6 +295,10 @@ impl<'a> Draft<'a> {
                 self.change(b'I', tally.clone(), field.to_string(), delta.to_string());
             }
         }
+        for (counted, delta) in lane_counts::changes(before, after) {
+            let lanes = self.keys.lanes(&self.home, counted.namespace);
+            self.change(b'J', lanes, counted.field(), delta.to_string());
+        }
         self.rows(&changed.rows);
         for change in &changed.frames {
             self.frames(changed.id, change)?;
@@ -317,11 +324,8 @@ impl<'a> Draft<'a> {
         self.beside = changed.rows.iter().copied().cloned().collect();
         self.timer("timers", before.and_then(Document::due), after.and_then(Document::due));
         self.lists(&Relisted::of_document(before, after));
-        let stops = |document: Option<&Document>| {
-            document.and_then(Document::flow).is_some_and(Flow::stops_claims)
-        };
-        if stops(before) != stops(after) && after.is_some() {
-            self.stop(changed.id, stops(after));
+        if after.is_some() {
+            self.marks(changed.id, before.and_then(Document::flow), after.and_then(Document::flow));
         }
         self.rows(&changed.rows);
         self.record = after.map(document::encode).transpose()?.unwrap_or_default();
@@ -330,10 +334,23 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Lets members of a flow be claimed, or not.
-    fn stop(&mut self, id: &DocumentId, stopped: bool) {
-        let (letter, tally) = (if stopped { b'H' } else { b'E' }, self.keys.tally(id));
-        self.change(letter, tally, STOPPED, "1");
+    /// What a claim has to know of a flow, where it differs.
+    fn marks(&mut self, id: &DocumentId, before: Option<&Flow>, after: Option<&Flow>) {
+        let is_under = |flow: &Flow| !flow.attached.is_empty();
+        self.mark(
+            id,
+            STOPPED,
+            before.is_some_and(Flow::stops_claims),
+            after.is_some_and(Flow::stops_claims),
+        );
+        self.mark(id, UNDER, before.is_some_and(is_under), after.is_some_and(is_under));
+    }
+
+    fn mark(&mut self, id: &DocumentId, field: &'static str, before: bool, after: bool) {
+        if before != after {
+            let letter = if after { b'H' } else { b'E' };
+            self.change(letter, self.keys.tally(id), field, "1");
+        }
     }
 
     /// Ends it: the item, and what the function is given of it.
@@ -563,7 +580,11 @@ impl<'a> Draft<'a> {
                 None => self.change(b'E', tally, field.to_string(), ""),
             }
         }
-        self.stop(id, flow.stops_claims());
+        // Written down whatever is there.
+        for (field, is_set) in [(STOPPED, flow.stops_claims()), (UNDER, !flow.attached.is_empty())]
+        {
+            self.mark(id, field, !is_set, is_set);
+        }
     }
 
     /// Takes it out of all lists that name it.

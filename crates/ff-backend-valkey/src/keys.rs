@@ -18,6 +18,9 @@ pub(crate) struct Keys {
 /// The class of executions that require nothing.
 pub(crate) const NO_CAPABILITIES: &str = "-";
 
+/// With which the names of all counts of lanes begin; the namespace follows.
+pub(crate) const LANES: &str = "lanes:";
+
 impl Keys {
     pub(crate) fn core(&self, id: ExecutionId) -> String {
         self.of_execution(id, "core")
@@ -111,6 +114,11 @@ impl Keys {
     /// The end of a queue's key.
     pub(crate) fn queue_index(queue: &str) -> String {
         format!("lane:{queue}:eligible")
+    }
+
+    /// How many executions of a namespace's lanes are in which state.
+    pub(crate) fn lanes(&self, home: &Home, namespace: &Namespace) -> String {
+        self.index_of(home, &format!("{LANES}{namespace}"))
     }
 
     /// The partition counts of this deployment.

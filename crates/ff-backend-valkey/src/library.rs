@@ -1,6 +1,7 @@
 //! The function library: put together from the files in `lua/`, with a hash of its content.
 
 use ff_core::event::EventKind;
+use ff_core::limits;
 use ff_core::state::{MemberCounts, PublicState};
 use sha1::{Digest as _, Sha1};
 
@@ -35,13 +36,15 @@ const HELPERS: [&str; 7] = [
     include_str!("../lua/lib/wake.lua"),
 ];
 
-const FUNCTIONS: [&str; 15] = [
+const FUNCTIONS: [&str; 18] = [
     include_str!("../lua/version.lua"),
     include_str!("../lua/partitions.lua"),
     include_str!("../lua/keyring.lua"),
     include_str!("../lua/commit.lua"),
     include_str!("../lua/claim.lua"),
     include_str!("../lua/peek.lua"),
+    include_str!("../lua/lane.lua"),
+    include_str!("../lua/routes.lua"),
     include_str!("../lua/due.lua"),
     include_str!("../lua/read.lua"),
     include_str!("../lua/history.lua"),
@@ -51,6 +54,7 @@ const FUNCTIONS: [&str; 15] = [
     include_str!("../lua/events.lua"),
     include_str!("../lua/trim.lua"),
     include_str!("../lua/sweep.lua"),
+    include_str!("../lua/recount.lua"),
 ];
 
 impl Library {
@@ -66,6 +70,8 @@ impl Library {
             .replace("@CALL_VERSION@", &CALL_VERSION.to_string())
             .replace("@EVENTS_OF_A_CALL@", &log::NUMBERS.to_string())
             .replace("@STOPPED@", item::STOPPED)
+            .replace("@UNDER@", item::UNDER)
+            .replace("@SET_ASIDE_MS@", &limits::SLOT_PENDING_MS.to_string())
             .replace("@STARTED@", &MemberCounts::STARTED.to_string())
             .replace("@WAITING@", &field_of(PublicState::Waiting))
             .replace("@RESUMABLE@", &field_of(PublicState::Resumable))

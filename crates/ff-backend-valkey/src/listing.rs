@@ -62,6 +62,22 @@ pub(crate) async fn walk<W: read::Walk>(
     walk::page(shared, &Listed(query), query.behind()?).await
 }
 
+/// All that a walk leads to, page after page. `question` is given the cursor of each.
+pub(crate) async fn walk_all<W: read::Walk>(
+    shared: &Arc<Shared>,
+    question: impl Fn(Option<String>) -> W,
+) -> Result<Vec<W::Item>, EngineError> {
+    let (mut all, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = walk(shared, &question(cursor)).await?;
+        all.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
 struct Listed<'a, W>(&'a W);
 
 impl<W: read::Walk> Course for Listed<'_, W> {

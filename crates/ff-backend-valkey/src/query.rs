@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use crate::read::Known;
 use crate::record::Entry;
 use crate::store::{Shared, join_all};
-use crate::{audit, due, frames, keyring, listing, log, read, reply, search};
+use crate::{audit, due, fleet, frames, keyring, listing, log, read, reply, routes, search};
 
 /// Events that one call of the history brings.
 const HISTORY_STEP: usize = 500;
@@ -52,9 +52,21 @@ pub(crate) async fn answer(shared: &Arc<Shared>, query: Query) -> Result<Answer,
         Query::ListFlows(q) => Answer::ListFlows(listing::walk(shared, &q).await?),
         Query::ListBudgets(q) => Answer::ListBudgets(listing::walk(shared, &q).await?),
         Query::ListQuotaPolicies(q) => Answer::ListQuotaPolicies(listing::walk(shared, &q).await?),
+        Query::ListBlocked(q) => Answer::ListBlocked(listing::walk(shared, &q).await?),
+        Query::ListRoutes(q) => Answer::ListRoutes(routes::list(shared, &q).await?),
+        Query::ListQueued(q) => Answer::ListQueued(routes::queued(shared, &q).await?),
+        Query::ListFleets(q) => Answer::ListFleets(routes::fleets(shared, &q).await?),
+        Query::ListUnrouted(q) => Answer::ListUnrouted(listing::walk(shared, &q).await?),
+        Query::ListOffers(q) => Answer::ListOffers(listing::walk(shared, &q).await?),
         Query::ListKids(_) => Answer::ListKids(Kids::from(&*keyring::refresh(shared).await?)),
         Query::ReadStream(q) => Answer::ReadStream(frames::page(shared, &q.range()).await?),
         Query::ReadSummary(q) => Answer::ReadSummary(frames::summary(shared, &q).await?),
+        query @ (Query::DescribeWorker(_)
+        | Query::ListWorkers(_)
+        | Query::LeasesOf(_)
+        | Query::ListExpiredLeases(_)
+        | Query::DescribeLane(_)
+        | Query::ListLanes(_)) => fleet::answer(shared, &query).await?,
         Query::Due(_) => Answer::Due(due::due(shared).await?),
         Query::Audit(_) => Answer::Audit(audit::audit(shared).await?.audited),
         other => {

@@ -1,7 +1,8 @@
 //! Reads what a step needs: one call for one home.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use ff_core::content::Content;
@@ -13,8 +14,9 @@ use ff_core::time::TimestampMs;
 use redis::Value;
 
 use crate::item::row_field;
+use crate::near::is_abroad;
 use crate::record::{Entry, push_uint, uint};
-use crate::store::Shared;
+use crate::store::{Shared, join_all};
 use crate::{document, keyring, query, reply};
 
 /// What is known of the part of a home that commands touch.
@@ -29,6 +31,9 @@ pub(crate) struct Known {
     rows: HashMap<RowName, Option<Bytes>>,
     /// Rows that are only thought to be absent: a commit looks.
     assumed: HashSet<RowName>,
+    /// Documents of other homes. They are taken as they were when they were read: a commit cannot
+    /// compare them.
+    abroad: HashMap<DocumentId, Option<Arc<Document>>>,
     /// The store's time when all of it was read; none: it was assumed or remembered.
     pub(crate) read_at: Option<TimestampMs>,
 }
@@ -45,9 +50,10 @@ impl Known {
         self.documents.get(id).and_then(Option::as_ref)
     }
 
-    /// Adds a fact that this process remembers; false when it does not.
-    pub(crate) fn recall(&mut self, shared: &Shared, need: &Need) -> bool {
+    /// Adds a fact of a home that this process remembers; false when it does not.
+    pub(crate) fn recall(&mut self, shared: &Shared, home: &Home, need: &Need) -> bool {
         match need {
+            abroad if is_abroad(home, abroad).is_some() => false,
             Need::Execution(id) => {
                 let entry = shared.entries.get(*id);
                 let found = entry.is_some() || shared.entries.take_absent(*id);
@@ -115,6 +121,7 @@ impl Known {
         self.dedups.extend(other.dedups);
         self.rows.extend(other.rows);
         self.assumed.extend(other.assumed);
+        self.abroad.extend(other.abroad);
     }
 
     /// Hands it all to the machine.
@@ -134,7 +141,7 @@ impl Known {
                 }
             }
         }
-        for (id, document) in &self.documents {
+        for (id, document) in self.documents.iter().chain(&self.abroad) {
             overlay.supply_document(id.clone(), document.clone());
         }
         for (id, payload) in &self.payloads {
@@ -275,7 +282,8 @@ fn newest_result(entry: &Entry, beside: Option<&[u8]>) -> Result<Option<Content>
     }
 }
 
-/// Reads all that is known so far again, with what is needed, so that it is of one moment.
+/// Reads all that is known so far again, with what is needed, so that it is of one moment. Documents
+/// of other homes are read once, and each home's for itself.
 pub(crate) async fn read(
     shared: &Shared,
     home: &Home,
@@ -285,9 +293,40 @@ pub(crate) async fn read(
     if needs.contains(&Need::Keyring) {
         keyring::refresh(shared).await?;
     }
-    let wanted = Wanted::new(before, needs);
-    let (now, values) = wanted.call(shared).send(shared, home).await?;
-    wanted.known(now, values)
+    let (abroad, here): (Vec<_>, Vec<_>) =
+        needs.iter().cloned().partition(|need| is_abroad(home, need).is_some());
+    let wanted = Wanted::new(before, &here);
+    let (read, abroad) =
+        tokio::join!(wanted.call(shared).send(shared, home), read_abroad(shared, &abroad));
+    let (now, values) = read?;
+    let mut known = wanted.known(now, values)?;
+    known.abroad.clone_from(&before.abroad);
+    known.abroad.extend(abroad?);
+    Ok(known)
+}
+
+async fn read_abroad(
+    shared: &Shared,
+    needs: &[Need],
+) -> Result<Vec<(DocumentId, Option<Arc<Document>>)>, EngineError> {
+    let begun = Instant::now();
+    let mut by_home: BTreeMap<&Home, Vec<DocumentId>> = BTreeMap::new();
+    for need in needs {
+        if let Need::Document(id) = need {
+            by_home.entry(&id.home).or_default().push(id.clone());
+        }
+    }
+    let reads = by_home.into_iter().map(async |(home, ids)| {
+        let (_, found) = documents(shared, home, &ids).await?;
+        let found = found.into_iter().map(|found| found.map(|(document, _)| Arc::new(document)));
+        Ok::<_, EngineError>(ids.into_iter().zip(found).collect::<Vec<_>>())
+    });
+    let mut all = Vec::with_capacity(needs.len());
+    for read in join_all(reads).await {
+        all.extend(read?);
+    }
+    all.iter().for_each(|(id, found)| shared.near.keep(id, found.as_ref(), begun));
+    Ok(all)
 }
 
 /// Adds what is needed to what is known. It need not be of one moment: a commit compares all of it, and

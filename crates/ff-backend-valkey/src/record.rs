@@ -13,11 +13,11 @@ use ff_core::error::EngineError;
 use ff_core::id::{
     ContentType, ExecutionId, Kind, LaneId, LeaseId, Namespace, WorkerId, WorkerInstanceId,
 };
-use ff_core::machine::{LeaseTerms, lease};
-use ff_core::policy::Policy;
+use ff_core::machine::{Changed, LeaseTerms, lease, set_aside};
+use ff_core::policy::{Policy, Retention};
 use ff_core::state::{
     About, Attempt, AttemptType, Counts, Execution, Failure, LastEnd, LeaseLoss, Member, Next,
-    Phase, Progress, Waits,
+    Owed, Phase, Progress, Waits,
 };
 use ff_core::tags::Tags;
 use ff_core::time::TimestampMs;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// Raised whenever the form of the record changes.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 /// Payloads and results up to this size stand in the record: one key less, and one read less.
 pub(crate) const INLINE_BYTES: usize = 256;
@@ -40,6 +40,7 @@ const PAYLOAD_BESIDE: u8 = 2;
 const MEMBER: u8 = 4;
 const MEMBER_BYTES: usize = 16;
 const RESUMES: u8 = 8;
+const UNDER_LIMITS: u8 = 16;
 
 /// An execution with what its record carries along.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +71,7 @@ struct Body<'a> {
     execution_deadline_at: Option<TimestampMs>,
     trace_context: Option<Cow<'a, str>>,
     policy: Option<Cow<'a, Policy>>,
+    retention: Option<Cow<'a, Retention>>,
     priority: u16,
     tags: Cow<'a, Tags>,
     deadline_at: Option<TimestampMs>,
@@ -84,6 +86,7 @@ struct Body<'a> {
     last_capability_mismatch_at: Option<TimestampMs>,
     last_transition_at: TimestampMs,
     waits: Option<Cow<'a, Waits>>,
+    owed: Option<Cow<'a, Owed>>,
     member: Option<Cow<'a, Member>>,
     phase: Cow<'a, Phase>,
     payload: Option<Cow<'a, [u8]>>,
@@ -124,6 +127,9 @@ impl Entry {
             flags |= MEMBER;
             flags |= if resumes(execution) { RESUMES } else { 0 };
         }
+        if !execution.policy().attached.is_empty() {
+            flags |= UNDER_LIMITS;
+        }
         push_uint(record, execution.last_event, 6);
         push_uint(record, execution.revision, 6);
         push_uint(record, execution.event_seq, 4);
@@ -160,6 +166,7 @@ impl Entry {
             last_capability_mismatch_at,
             last_transition_at,
             waits,
+            owed,
             member,
             phase,
         } = &*self.execution;
@@ -173,6 +180,7 @@ impl Entry {
             execution_deadline_at: about.execution_deadline_at,
             trace_context: about.trace_context.as_deref().map(Cow::Borrowed),
             policy: unless_default(&*about.policy),
+            retention: unless_default(&about.retention),
             priority: *priority,
             tags: Cow::Borrowed(tags),
             deadline_at: *deadline_at,
@@ -187,6 +195,7 @@ impl Entry {
             last_capability_mismatch_at: *last_capability_mismatch_at,
             last_transition_at: *last_transition_at,
             waits: unless_default(waits),
+            owed: owed.as_deref().map(Cow::Borrowed),
             member: member.as_deref().map(Cow::Borrowed),
             phase: Cow::Borrowed(phase),
             payload: self.payload.as_deref().map(Cow::Borrowed),
@@ -218,7 +227,10 @@ impl Entry {
         };
         let body: Body<'_> = postcard::from_bytes(body)
             .map_err(|error| broken(&format!("it does not decode: {error}")))?;
-        let claims = u64::from(!noted.is_empty());
+        let noted = match noted {
+            [] => None,
+            noted => Some(Noted::decode(noted).ok_or_else(|| broken("its claim is broken"))?),
+        };
         let mut entry = Self {
             payload: body.payload.as_deref().map(Bytes::copy_from_slice),
             result: body.result.as_ref().map(|(n, content)| (*n, Content::clone(content))),
@@ -226,11 +238,11 @@ impl Entry {
             execution: Arc::new(body.into_execution(id)),
         };
         let execution = Arc::make_mut(&mut entry.execution);
-        execution.revision = uint(&head[6..12]) - claims;
-        execution.event_seq = uint(&head[12..16]) - claims;
-        if !noted.is_empty() {
-            let (terms, at) = decode_noted(noted).ok_or_else(|| broken("its claim is broken"))?;
-            let changed = lease(Arc::clone(&entry.execution), &terms, at);
+        let (revisions, events) = noted.as_ref().map_or((0, 0), Noted::counts);
+        execution.revision = uint(&head[6..12]) - revisions;
+        execution.event_seq = uint(&head[12..16]) - events;
+        if let Some(noted) = noted {
+            let changed = noted.work_out(Arc::clone(&entry.execution));
             entry.unlisted = changed.archived;
             entry.execution = changed.after.ok_or_else(|| broken("a claim removed it"))?;
         }
@@ -273,6 +285,7 @@ impl Body<'_> {
                 execution_deadline_at: self.execution_deadline_at,
                 trace_context: self.trace_context.map(Cow::into_owned),
                 policy,
+                retention: or_default(self.retention),
             }),
             priority: self.priority,
             tags: self.tags.into_owned(),
@@ -288,6 +301,7 @@ impl Body<'_> {
             last_capability_mismatch_at: self.last_capability_mismatch_at,
             last_transition_at: self.last_transition_at,
             waits: or_default(self.waits),
+            owed: self.owed.map(|owed| Box::new(owed.into_owned())),
             member: self.member.map(|member| Box::new(member.into_owned())),
             phase: self.phase.into_owned(),
         }
@@ -311,7 +325,8 @@ fn next_attempt(execution: &Execution) -> (u32, AttemptType) {
 }
 
 /// Deadline, one more than what the next lease has left of its attempt's time, when a pending
-/// waitpoint closes, and bytes that the next task carries besides its payload; 0 for none.
+/// waitpoint closes or a debt is told again, and bytes that the next task carries besides its
+/// payload; 0 for none.
 fn limits_of_claim(execution: &Execution) -> [u64; 4] {
     let Phase::Runnable(runnable) = &execution.phase else { return [0; 4] };
     let instant = |at: Option<TimestampMs>| at.map_or(0, |at| at.0.max(1).unsigned_abs());
@@ -321,7 +336,9 @@ fn limits_of_claim(execution: &Execution) -> [u64; 4] {
     };
     let timeout = execution.policy().timeout.attempt_timeout_ms;
     let left = timeout.map_or(0, |timeout| timeout.saturating_sub(used) + 1);
-    [instant(execution.deadline_at), left, instant(execution.waits.next_expiry()), extras]
+    let told = execution.owed.as_ref().map(|owed| owed.due_at);
+    let closing = [execution.waits.next_expiry(), told].into_iter().flatten().min();
+    [instant(execution.deadline_at), left, instant(closing), extras]
 }
 
 /// The end of a noted claim, the same for every task of a claim.
@@ -330,16 +347,40 @@ pub(crate) fn encode_who(terms: &LeaseTerms) -> Result<Vec<u8>, EngineError> {
         .map_err(|error| EngineError::bug(format!("claim does not encode: {error}")))
 }
 
-fn decode_noted(noted: &[u8]) -> Option<(LeaseTerms, TimestampMs)> {
-    let (lease_id, rest) = noted.split_at_checked(16)?;
-    let (at, who) = rest.split_at_checked(6)?;
-    let (ttl_ms, worker_id, worker_instance_id): (u64, WorkerId, WorkerInstanceId) =
-        postcard::from_bytes(who).ok()?;
-    let lease_id = LeaseId::new(Uuid::from_slice(lease_id).ok()?);
-    let at = TimestampMs(uint(at).cast_signed());
-    // A granted execution is in no queue, so a claim that is noted here used no grant.
-    let granted = false;
-    Some((LeaseTerms { lease_id, worker_id, worker_instance_id, ttl_ms, granted }, at))
+/// What a function noted of a claim, and when.
+struct Noted {
+    terms: LeaseTerms,
+    at: TimestampMs,
+}
+
+impl Noted {
+    fn decode(noted: &[u8]) -> Option<Self> {
+        let (lease_id, rest) = noted.split_at_checked(16)?;
+        let (at, who) = rest.split_at_checked(6)?;
+        let (ttl_ms, worker_id, worker_instance_id): (u64, WorkerId, WorkerInstanceId) =
+            postcard::from_bytes(who).ok()?;
+        let lease_id = LeaseId::new(Uuid::from_slice(lease_id).ok()?);
+        let at = TimestampMs(uint(at).cast_signed());
+        // What is granted or was admitted stands in no queue, so that no function claims it.
+        let (granted, slots) = (false, Vec::new());
+        let terms = LeaseTerms { lease_id, worker_id, worker_instance_id, ttl_ms, granted, slots };
+        Some(Self { terms, at })
+    }
+
+    /// It was set aside until its limits have been asked.
+    fn is_aside(&self) -> bool {
+        self.terms.lease_id.uuid().is_nil()
+    }
+
+    /// By how much the function has raised revision and number of events.
+    fn counts(&self) -> (u64, u64) {
+        (1, u64::from(!self.is_aside()))
+    }
+
+    fn work_out(&self, execution: Arc<Execution>) -> Changed {
+        let rule = if self.is_aside() { set_aside } else { lease };
+        rule(execution, &self.terms, self.at)
+    }
 }
 
 /// The low bytes of a number, the highest first.

@@ -10,15 +10,15 @@ use crate::audit::{Findings, Places, audit};
 use crate::commit::{self, Committed};
 use crate::item::{Bundle, relist, relist_document};
 use crate::store::Shared;
-use crate::{homes, read};
+use crate::{homes, lane_counts, read};
 
 /// Tries for one record that others keep changing.
 const TRIES: usize = 20;
 
 /// Each record is a commit of its own, which rests on its being as it was read.
 pub(crate) async fn repair(shared: &Arc<Shared>) -> Result<Repaired, EngineError> {
-    let Findings { audited: found, mislisted, unfound } = audit(shared).await?;
-    if mislisted.is_empty() && unfound.is_empty() {
+    let Findings { audited: found, mislisted, unfound, uncounted } = audit(shared).await?;
+    if mislisted.is_empty() && unfound.is_empty() && uncounted.is_empty() {
         return Ok(Repaired { left: found.clone(), found });
     }
     for home in &unfound {
@@ -35,6 +35,7 @@ pub(crate) async fn repair(shared: &Arc<Shared>) -> Result<Repaired, EngineError
             }
         }
     }
+    lane_counts::mend(shared, &uncounted).await?;
     let left = audit(shared).await?.audited;
     Ok(Repaired { found, left })
 }

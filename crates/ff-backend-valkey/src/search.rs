@@ -11,6 +11,7 @@ use redis::Cmd;
 use uuid::Uuid;
 
 use crate::item::DISORDER_MS;
+use crate::lanes;
 use crate::record::uint;
 use crate::store::Shared;
 use crate::walk::{self, Course};
@@ -19,7 +20,9 @@ pub(crate) async fn search(
     shared: &Arc<Shared>,
     query: &Search,
 ) -> Result<Page<Record>, EngineError> {
-    walk::page(shared, query, query.position()?.map(Reverse)).await
+    let mut page = walk::page(shared, query, query.position()?.map(Reverse)).await?;
+    page.items = lanes::show(shared, page.items).await?;
+    Ok(page)
 }
 
 impl Course for Search {

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ff_core::backend::{Backend, Identity, Pending, Upkeep};
+use ff_core::errand::Errands;
 use ff_core::error::EngineError;
-use ff_core::id::{ExecutionId, Home, Subject};
+use ff_core::id::{DocumentId, ExecutionId, Home, Subject};
 use ff_core::machine::Settings;
-use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
+use ff_core::operation::{Claim, Claimed, Command, Reply, Trim, Trimmed};
 use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
-use ff_core::state::QueuePlace;
+use ff_core::state::{Document, QueuePlace};
 use ff_core::time::TimestampMs;
 use redis::{Cmd, Value};
 
@@ -25,6 +26,7 @@ use crate::homes::Homes;
 use crate::item::{After, Bundle, Item};
 use crate::keys::{Keys, class_of};
 use crate::library::{CALL_VERSION, Library};
+use crate::near::Near;
 use crate::options::{LibraryClock, ValkeyOptions};
 use crate::record::Entry;
 use crate::timers::{self, Timers};
@@ -53,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) homes: Homes,
     pub(crate) entries: Entries,
     pub(crate) documents: Documents,
+    pub(crate) near: Near,
     pub(crate) classes: Classes,
     pub(crate) views: Views,
     pub(crate) waiters: Waiters,
@@ -62,6 +65,7 @@ pub(crate) struct Shared {
     pub(crate) crowds: Crowds,
     pub(crate) lines: Lines,
     pub(crate) keyring: keyring::Copy,
+    pub(crate) errands: Errands,
     closing: AtomicBool,
 }
 
@@ -83,6 +87,7 @@ impl ValkeyStore {
             settings: Arc::new(settings),
             entries: Entries::new(),
             documents: Documents::new(),
+            near: Near::new(),
             classes: Classes::new(),
             views: Views::default(),
             waiters: Waiters::new(),
@@ -92,6 +97,7 @@ impl ValkeyStore {
             crowds: Crowds::default(),
             lines: Lines::default(),
             keyring: keyring::Copy::new(keyring),
+            errands: Errands::default(),
             closing: AtomicBool::new(false),
             options,
         };
@@ -167,9 +173,28 @@ impl Shared {
                         self.became_ready(&queue.into(), entry.execution.id, &place);
                     }
                 }
-                Some(After::Document(document, rows)) => self.documents.keep(document, rows),
-                None => self.forget_one(&item.subject),
+                Some(After::Document(document, rows)) => {
+                    self.near.keep(&document.id, Some(&document), Instant::now());
+                    self.tell_waiting(&document.id, Some(&document));
+                    self.documents.keep(document, rows);
+                }
+                None => {
+                    self.forget_one(&item.subject);
+                    if let Subject::Document(id) = &item.subject {
+                        self.tell_waiting(id, None);
+                    }
+                }
             }
+        }
+    }
+
+    /// Lets claims that wait look again whether they are let in.
+    fn tell_waiting(&self, id: &DocumentId, document: Option<&Document>) {
+        let Home::Namespace(namespace) = &id.home else { return };
+        let registration = document.and_then(Document::worker).map(|it| it.registration.as_ref());
+        // A worker that says that it lives changes nothing.
+        if !matches!(registration, Some(Some(registration)) if !registration.drains()) {
+            self.waiters.wake_to_look(namespace, true);
         }
     }
 
@@ -181,7 +206,10 @@ impl Shared {
     fn forget_one(&self, subject: &Subject) {
         match subject {
             Subject::Execution(id) => self.entries.forget(*id),
-            Subject::Document(id) => self.documents.forget(id),
+            Subject::Document(id) => {
+                self.near.forget(id);
+                self.documents.forget(id);
+            }
         }
     }
 
@@ -219,7 +247,7 @@ impl Backend for ValkeyStore {
         })
     }
 
-    fn claim(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Vec<Task>, EngineError>> {
+    fn take(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Claimed, EngineError>> {
         Box::pin(async move {
             self.shared.check_open()?;
             wake::claim_or_wait(&self.shared, claim, wait).await
@@ -267,6 +295,10 @@ impl Upkeep for ValkeyStore {
 
     fn settings(&self) -> &Settings {
         &self.shared.settings
+    }
+
+    fn errands(&self) -> &Errands {
+        &self.shared.errands
     }
 
     fn ping(&self) -> Pending<'_, Result<(), EngineError>> {

@@ -17,6 +17,9 @@ pub(crate) const fn code(kind: DocumentKind) -> u8 {
         DocumentKind::Flow => 1,
         DocumentKind::Budget => 2,
         DocumentKind::QuotaPolicy => 3,
+        DocumentKind::Worker => 4,
+        DocumentKind::Lane => 5,
+        DocumentKind::Namespace => 6,
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ff_core::capability::Capabilities;
 use ff_core::error::EngineError;
 use ff_core::id::Namespace;
-use ff_core::operation::{Claim, Task};
+use ff_core::operation::{Claim, Claimed};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -138,7 +138,7 @@ impl Waiters {
     }
 
     /// Lets waiting claims of a namespace look: one, or all of them.
-    fn wake_to_look(&self, namespace: &Namespace, all: bool) {
+    pub(crate) fn wake_to_look(&self, namespace: &Namespace, all: bool) {
         let inner = self.lock();
         let waiting = inner.waiters.values().filter(|waiter| waiter.namespace == *namespace);
         for waiter in waiting.take(if all { usize::MAX } else { 1 }) {
@@ -223,15 +223,15 @@ pub(crate) async fn claim_or_wait(
     shared: &Arc<Shared>,
     request: Claim,
     wait: Duration,
-) -> Result<Vec<Task>, EngineError> {
+) -> Result<Claimed, EngineError> {
     request.check_wait(wait)?;
     if wait.is_zero() {
         return claim::claim(shared, &request).await;
     }
     if claim::knows_lanes(shared, &request) {
-        let tasks = claim::claim_known(shared, &request).await?;
-        if !tasks.is_empty() {
-            return Ok(tasks);
+        let claimed = claim::claim_known(shared, &request).await?;
+        if !claimed.is_empty() {
+            return Ok(claimed);
         }
     }
     let deadline = Instant::now() + wait;
@@ -239,13 +239,13 @@ pub(crate) async fn claim_or_wait(
     let place = stand_in_line(shared, &request);
     let mut token = None;
     loop {
-        let tasks = place.try_claim(&request, token.take()).await?;
-        if !tasks.is_empty() {
-            return Ok(tasks);
+        let claimed = place.try_claim(&request, token.take()).await?;
+        if !claimed.is_empty() {
+            return Ok(claimed);
         }
         let woken = tokio::time::timeout_at(deadline.into(), place.signal.notify.notified()).await;
         if woken.is_err() || shared.is_closing() {
-            return Ok(Vec::new());
+            return Ok(Claimed::default());
         }
         token = place.signal.take();
     }
@@ -257,19 +257,19 @@ impl Place {
         &self,
         request: &Claim,
         token: Option<Token>,
-    ) -> Result<Vec<Task>, EngineError> {
+    ) -> Result<Claimed, EngineError> {
         let shared = &self.shared;
         let Some(token) = token else { return claim::claim(shared, request).await };
         token.note(shared);
-        let mut tasks = claim::claim_known(shared, request).await?;
-        if tasks.is_empty() {
-            tasks = claim::claim(shared, request).await?;
+        let mut claimed = claim::claim_known(shared, request).await?;
+        if claimed.is_empty() {
+            claimed = claim::claim(shared, request).await?;
         }
         // Others in line may have been left without a token for what is still there.
-        if !tasks.is_empty() && shared.views.has_work(token.partition, &token.queue) {
+        if !claimed.is_empty() && shared.views.has_work(token.partition, &token.queue) {
             hand_on(shared, &token);
         }
-        Ok(tasks)
+        Ok(claimed)
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ff_core::error::EngineError;
 use ff_core::id::{DocumentId, ExecutionId, Home, Subject};
 use ff_core::read::{Leaf, Listed, Page, Seen};
+use ff_core::state::Execution;
 use ff_core::time::TimestampMs;
 use redis::{Cmd, Value};
 
@@ -149,7 +150,7 @@ fn read_front<C: Course>(front: Value) -> Result<Front<C::Position>, EngineError
 }
 
 /// A record, and the time at which it was read.
-enum Found {
+pub(crate) enum Found {
     Execution(TimestampMs, Box<Entry>),
     Document(TimestampMs, Box<Counted>),
 }
@@ -158,6 +159,14 @@ impl Found {
     fn now(&self) -> TimestampMs {
         match self {
             Self::Execution(now, _) | Self::Document(now, _) => *now,
+        }
+    }
+
+    /// None of a document.
+    pub(crate) fn execution(&self) -> Option<(&Execution, TimestampMs)> {
+        match self {
+            Self::Execution(now, entry) => Some((&entry.execution, *now)),
+            Self::Document(..) => None,
         }
     }
 
@@ -170,7 +179,7 @@ impl Found {
 }
 
 /// The records of these that exist.
-async fn load(
+pub(crate) async fn load(
     shared: &Arc<Shared>,
     subjects: BTreeSet<Subject>,
 ) -> Result<HashMap<Subject, Found>, EngineError> {

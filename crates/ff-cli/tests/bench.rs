@@ -145,6 +145,19 @@ fn flows_are_timed_from_submit_to_join_and_cancel() {
 }
 
 #[test]
+fn capability_starts_everything_however_few_can() {
+    for mode in ["happy", "partial", "scarce"] {
+        let arguments =
+            ["capability", "--mode", mode, "--tasks", "60", "--workers", "10", "--classes", "7"];
+        for report in reports(&arguments) {
+            is_positive(&report, &["p50_ms", "p99_ms", "throughput_per_s"]);
+            assert_eq!(report["invariants_ok"], true, "{mode}");
+            assert_eq!(report["parameters"]["mode"], mode);
+        }
+    }
+}
+
+#[test]
 fn stream_times_every_sample_for_every_tail() {
     let small = ["--frames", "500", "--producers", "3", "--batch", "50", "--samples", "20"];
     let arguments = [&["stream", "--tails", "3"][..], &small].concat();

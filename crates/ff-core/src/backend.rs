@@ -6,15 +6,21 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::admission::{self, ByName};
+use crate::errand::{self, Errands};
 use crate::error::{EngineError, Refusal};
 use crate::event::Envelope;
+use crate::explain;
+use crate::id::{BudgetId, ExecutionId};
 use crate::limits;
 use crate::machine::Settings;
 use crate::operation::{
-    CascadeCompletion, Claim, Command, Operation, Reply, Submit, SubmitFlow, Submitted,
-    SubmittedFlow, Task, Trim, Trimmed,
+    CascadeCompletion, Claim, ClaimForWorker, ClaimGrant, Claimed, Command, Operation, Reply,
+    ReportToAll, Submit, SubmitFlow, Submitted, SubmittedFlow, Task, Trim, Trimmed, UsageReported,
 };
-use crate::read::{Answer, Follow, Followed, Query, Question, Repaired, StreamPage, Tail, Topic};
+use crate::read::{
+    Answer, Explanation, Follow, Followed, Query, Question, Repaired, StreamPage, Tail, Topic,
+};
 use crate::time::TimestampMs;
 
 /// A call under way.
@@ -30,7 +36,8 @@ pub trait Backend: Upkeep {
 
     /// Tasks for a worker, looked for in all partitions. With nothing found it waits for work, up
     /// to `wait`, and then answers with none.
-    fn claim(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Vec<Task>, EngineError>>;
+    /// Of what stands under limits it only sets aside: [`BackendExt::claim`] asks those.
+    fn take(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Claimed, EngineError>>;
 
     fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>>;
 
@@ -47,6 +54,9 @@ pub trait Upkeep: Send + Sync + 'static {
     fn identity(&self) -> Identity;
 
     fn settings(&self) -> &Settings;
+
+    /// What steps of this process mean for other homes and that is still to be done.
+    fn errands(&self) -> &Errands;
 
     fn ping(&self) -> Pending<'_, Result<(), EngineError>>;
 
@@ -77,7 +87,7 @@ pub struct Identity {
 
 /// Typed calls over [`Backend`].
 pub trait BackendExt: Backend {
-    /// Carries out one operation.
+    /// Carries out one operation, and what it means for other homes.
     fn call<O: Operation>(
         &self,
         operation: O,
@@ -85,8 +95,46 @@ pub trait BackendExt: Backend {
         let pending = self.apply(vec![operation.into()]);
         async move {
             let reply = pending.await.pop();
+            errand::carry_out_noted(self).await;
             O::reply(reply.unwrap_or_else(|| Err(EngineError::bug("no reply to a command")))?)
         }
+    }
+
+    /// Tasks for a worker, looked for in all partitions, that all their limits let in. With nothing
+    /// found it waits for work, up to `wait`, and then answers with none.
+    fn claim(
+        &self,
+        claim: Claim,
+        wait: Duration,
+    ) -> impl Future<Output = Result<Vec<Task>, EngineError>> + Send {
+        admission::claim(self, claim, wait)
+    }
+
+    /// A claim of one execution by its name, by a grant or by an operator, with a slot of every quota
+    /// policy that it stands under. A refusal leaves the grant valid.
+    fn take_up<O: ByName>(
+        &self,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Reply, EngineError>> + Send {
+        admission::take_up(self, operation)
+    }
+
+    /// For a scheduler that is not the worker: the next execution that all its limits let in, set
+    /// aside for the worker by a grant. None: there is nothing for it.
+    fn claim_for_worker(
+        &self,
+        claim: ClaimForWorker,
+    ) -> impl Future<Output = Result<Option<ClaimGrant>, EngineError>> + Send {
+        admission::claim_for_worker(self, claim)
+    }
+
+    /// Reports usage of an execution to every budget that it stands under; each is a step of its own,
+    /// and has the same key.
+    fn report_to_all(
+        &self,
+        report: ReportToAll,
+    ) -> impl Future<Output = Result<Vec<(BudgetId, UsageReported)>, EngineError>> + Send {
+        admission::report_to_all(self, report)
     }
 
     /// Asks one question.
@@ -96,6 +144,14 @@ pub trait BackendExt: Backend {
     ) -> impl Future<Output = Result<Q::Answer, EngineError>> + Send {
         let pending = self.query(question.into());
         async move { Q::answer(pending.await?) }
+    }
+
+    /// Why an execution is where it is, and what would change it; none if there is no such.
+    fn explain(
+        &self,
+        execution_id: ExecutionId,
+    ) -> impl Future<Output = Result<Option<Explanation>, EngineError>> + Send {
+        explain::explain(self, execution_id)
     }
 
     /// Submits many, each on its own, and answers in the same order.

@@ -88,6 +88,11 @@ event_kinds! {
     FlowCancelled = 32, "flow.cancelled";
     FlowReopened = 33, "flow.reopened";
     EdgeResolved = 34, "edge.resolved";
+    WorkerJoined = 35, "worker.joined";
+    WorkerDraining = 36, "worker.draining";
+    WorkerLost = 37, "worker.lost";
+    LaneChanged = 38, "lane.changed";
+    NamespaceChanged = 39, "namespace.changed";
     BudgetSoftLimit = 40, "budget.soft_limit";
     BudgetHardLimit = 41, "budget.hard_limit";
     BudgetReset = 42, "budget.reset";
@@ -168,9 +173,11 @@ impl From<&Document> for EventAbout {
                 flow_id: Some(flow.id),
                 tags: flow.tags.clone(),
             },
-            Body::Budget(_) | Body::QuotaPolicy(_) => {
-                Self { kind: None, flow_id: None, tags: Tags::default() }
-            }
+            Body::Budget(_)
+            | Body::QuotaPolicy(_)
+            | Body::Worker(_)
+            | Body::Lane(_)
+            | Body::NamespaceRecord(_) => Self { kind: None, flow_id: None, tags: Tags::default() },
         }
     }
 }

@@ -6,17 +6,23 @@
 //! - [`read`]: questions and answers, among them the flat record that users see and `explain`.
 //! - [`token`]: waitpoint tokens, and the keyring that signs and checks them.
 //! - [`backend`]: the small trait that every store implements.
+//! - [`errand`]: what a step in one home means for another, carried out.
+//! - [`routes`]: what waits for a worker that can run it is let go once there is one.
 //! - [`error`]: refusals, faults and bugs with stable codes.
 //!
-//! Nothing in this crate knows a clock, a random number or a runtime: time and ids are arguments.
+//! No rule knows a clock, a random number or a runtime: time and ids are arguments. Only what is
+//! written once over [`backend`], for every store, waits.
 
+mod admission;
 pub mod backend;
 pub mod capability;
 mod check;
 pub mod content;
 pub mod cursor;
+pub mod errand;
 pub mod error;
 pub mod event;
+mod explain;
 pub mod id;
 pub mod limits;
 pub mod machine;
@@ -26,6 +32,7 @@ pub mod policy;
 pub mod read;
 pub mod recent;
 pub mod rota;
+pub mod routes;
 pub mod state;
 pub mod summary;
 pub mod tags;

@@ -101,6 +101,15 @@ pub const PRIORITY_WEIGHT: i64 = 1_000_000_000_000;
 pub const LEASE_TTL_MS: u64 = 30_000;
 pub const LEASE_TTL_MIN_MS: u64 = 100;
 pub const LEASE_TTL_MAX_MS: u64 = 3_600_000;
+/// Shortest time after which a silent worker is dead.
+pub const WORKER_TTL_MIN_MS: u64 = 1_000;
+/// Why an operator calls a worker dead.
+pub const WORKER_DEATH_BYTES: usize = 256;
+/// How soon somebody else goes on when whoever took the leases of a lost worker away has stopped.
+pub const WORKER_LOSS_RETRY_MS: u64 = 1_000;
+/// Longest time that a heartbeat waits for news, and how long a cancellation is news.
+pub const HEARTBEAT_WAIT_MS: u64 = 30_000;
+pub const CANCELLATION_NEWS_MS: u64 = 60_000;
 /// Longest time that a grant sets an execution aside.
 pub const GRANT_TTL_MAX_MS: u64 = 60_000;
 
@@ -139,6 +148,9 @@ pub const LEASE_EXPIRIES_A_SECOND: u32 = 1000;
 /// Progress events of one execution are at least this far apart.
 pub const PROGRESS_EVENT_MS: u64 = 1_000;
 
+/// Budgets that one execution, flow, lane or namespace stands under by itself.
+pub const BUDGETS_ATTACHED: usize = 16;
+
 /// Dimensions of one budget, and most of one report.
 pub const BUDGET_DIMENSIONS: usize = 32;
 pub const DIMENSION_BYTES: usize = 64;
@@ -155,6 +167,25 @@ pub const QUOTA_JITTER_MAX_MS: u64 = 86_400_000;
 pub const SLOT_PENDING_MS: u64 = 5_000;
 /// When to try again for a slot, should no freed one wake the execution before.
 pub const SLOT_RETRY_MS: u64 = 5_000;
+/// Errands that wait for a caller in one process; what is beyond is told by ticks.
+pub const ERRANDS_NOTED: usize = 10_000;
+/// How soon what a step means for another home is told again.
+pub const ERRAND_RETRY_MS: u64 = 1_000;
+/// How soon the work that a budget leaves for others, which may take a while, is told again.
+pub const BUDGET_ERRAND_RETRY_MS: u64 = 30_000;
+/// When an execution that was not admitted is first looked at again by time alone; then after twice
+/// as long, up to 64 times.
+pub const RECHECK_MS: u64 = 5_000;
+/// How long no worker can run what waits on a route before it is blocked.
+pub const ROUTE_PATIENCE_MS: u64 = 5_000;
+/// Executions that are blocked for want of a worker, or let go, in one batch.
+pub const ROUTE_BATCH: u32 = 100;
+/// Upstreams or holders that an explanation names.
+pub const EXPLAIN_ITEMS: u32 = 16;
+/// Workers that are looked at to explain where an execution stands.
+pub const EXPLAIN_WORKERS: usize = 1_000;
+/// How often slots that are held are looked at.
+pub const QUOTA_PATROL_MS: u64 = 30_000;
 /// Executions that wait in line for a slot; those beyond try again by time alone.
 pub const QUOTA_WAITING: u32 = 100_000;
 /// Executions that one change of a quota policy wakes.

@@ -15,7 +15,7 @@ use crate::capability::Capabilities;
 use crate::check::{check_bytes, check_range};
 use crate::error::Refusal;
 use crate::limits::{self, COUNT_MAX, DURATION_MAX_MS};
-use crate::state::{FrameMode, Outcome, TimeoutBehavior};
+use crate::state::{Attached, FrameMode, Outcome, TimeoutBehavior};
 
 pub use backoff::{Backoff, BackoffCurve};
 
@@ -33,6 +33,8 @@ pub struct Policy {
     pub suspension: SuspensionPolicy,
     pub max_signals_per_execution: u32,
     pub stream: StreamPolicy,
+    /// Budgets and a quota policy that the execution stands under.
+    pub attached: Attached,
 }
 
 /// What becomes of an attempt's output.
@@ -112,6 +114,7 @@ impl Default for Policy {
             suspension: SuspensionPolicy::default(),
             max_signals_per_execution: limits::SIGNALS,
             stream: StreamPolicy::default(),
+            attached: Attached::default(),
         }
     }
 }
@@ -163,12 +166,13 @@ impl Policy {
         check_range("retention_ttl_ms", kept_ms, 0, DURATION_MAX_MS)?;
         let window = (limits::DEDUP_WINDOW_MIN_MS, limits::DEDUP_WINDOW_MAX_MS);
         check_range("dedup_window_ms", self.dedup_window_ms, window.0, window.1)?;
+        self.attached.check()?;
         self.retention.check()
     }
 }
 
 impl Retention {
-    fn check(&self) -> Result<(), Refusal> {
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
         let fields = [
             ("retention.success_ms", self.success_ms),
             ("retention.failed_ms", self.failed_ms),
@@ -180,6 +184,18 @@ impl Retention {
             check_range(field, value.unwrap_or(0), 0, DURATION_MAX_MS)?;
         }
         Ok(())
+    }
+
+    /// What it says, and for the rest what `other` says.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            success_ms: self.success_ms.or(other.success_ms),
+            failed_ms: self.failed_ms.or(other.failed_ms),
+            cancelled_ms: self.cancelled_ms.or(other.cancelled_ms),
+            expired_ms: self.expired_ms.or(other.expired_ms),
+            skipped_ms: self.skipped_ms.or(other.skipped_ms),
+        }
     }
 
     pub fn of(&self, outcome: Outcome) -> Option<u64> {

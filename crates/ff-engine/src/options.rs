@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use ff_core::limits;
 
+/// A shorter interval, or none at all, would keep the store busy with nothing else.
+pub(crate) const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
+
 /// What the engine may be told; every field has a default that fits.
 #[derive(Debug, Clone)]
 pub struct EngineOptions {
@@ -12,6 +15,8 @@ pub struct EngineOptions {
     pub timer_interval: Duration,
     /// Time between two rounds of the trimmer; at least 100 ms.
     pub trim_interval: Duration,
+    /// Time between two looks at what no worker can run; at least 100 ms.
+    pub route_interval: Duration,
     /// How long events are kept, in milliseconds.
     pub event_retention_ms: u64,
     /// How many bytes of events are kept for each partition.
@@ -23,6 +28,7 @@ impl Default for EngineOptions {
         Self {
             timer_interval: Duration::from_secs(1),
             trim_interval: Duration::from_secs(60),
+            route_interval: Duration::from_secs(5),
             event_retention_ms: limits::EVENT_RETENTION_MS,
             event_retention_bytes: limits::EVENT_RETENTION_BYTES,
         }

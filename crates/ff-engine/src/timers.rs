@@ -13,6 +13,7 @@ use ff_core::state::DueKind;
 use ff_core::time::TimestampMs;
 
 use crate::brake::Brake;
+use crate::errands;
 use crate::report::Report;
 use crate::service::{Patience, Shutdown};
 
@@ -30,13 +31,14 @@ pub(crate) async fn run(
     backend: Arc<dyn Backend>,
     report: Arc<Report>,
     interval: Duration,
+    found: errands::Found,
     mut shutdown: Shutdown,
 ) {
     let mut patience = Patience::default();
     let mut brake = Brake::new(backend.settings().partitions.flow);
     while !shutdown.is_requested() {
         let round = async {
-            match fire_due(&*backend, &report, &mut brake).await? {
+            match fire_due(&*backend, &report, &mut brake, &found).await? {
                 Fired::Braked => {
                     tokio::time::sleep(BRAKED).await;
                     Ok(())
@@ -78,6 +80,7 @@ async fn fire_due(
     backend: &dyn Backend,
     report: &Report,
     brake: &mut Brake,
+    found: &errands::Found,
 ) -> Result<Fired, EngineError> {
     loop {
         let dues = backend.ask(Due).await?;
@@ -88,7 +91,7 @@ async fn fire_due(
                 next = Some(next.map_or(at, |next| next.min(at)));
                 continue;
             }
-            let (ticks, held) = tick(backend, report, brake, home).await?;
+            let (ticks, held) = tick(backend, report, (&mut *brake, found), home).await?;
             fired += ticks;
             braked |= held;
         }
@@ -104,7 +107,7 @@ async fn fire_due(
 async fn tick(
     backend: &dyn Backend,
     report: &Report,
-    brake: &mut Brake,
+    (brake, found): (&mut Brake, &errands::Found),
     home: Option<Home>,
 ) -> Result<(u32, bool), EngineError> {
     for ticks in 0..TICKS_MOST {
@@ -119,6 +122,7 @@ async fn tick(
                 brake.note(&home, *count, Instant::now());
             }
         }
+        errands::tell(found, ticked.errands);
         if !ticked.more || ticked.fired.is_empty() {
             return Ok((ticks + 1, false));
         }

@@ -2,21 +2,17 @@
 //! their own timers.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ff_core::backend::Backend;
 use ff_core::error::EngineError;
 use ff_core::operation::Trim;
 use ff_core::time::TimestampMs;
 
-use crate::options::EngineOptions;
+use crate::options::{EngineOptions, SHORTEST_INTERVAL};
 use crate::report::Report;
 use crate::service::Shutdown;
 
 pub(crate) const NAME: &str = "retention_trimmer";
-
-/// A shorter interval, or none at all, would keep the store busy with nothing else.
-const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Rows of one step; steps follow each other until a round is done.
 const STEP: u32 = 500;

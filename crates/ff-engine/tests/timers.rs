@@ -9,7 +9,7 @@ use ff_backend_sqlite::{Clock, ManualClock, SqliteOptions, SqliteStore};
 use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::id::{ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
 use ff_core::limits;
-use ff_core::operation::{Claim, LaneOrder, LaneShare, Submit, Task};
+use ff_core::operation::{Claim, LaneOrder, LaneShare, RegisterWorker, Submit, Task};
 use ff_core::partition::PartitionConfig;
 use ff_core::time::TimestampMs;
 use ff_engine::{Engine, EngineOptions, Report, Shutdown};
@@ -64,7 +64,10 @@ impl Running {
             max,
             lease_ttl_ms,
             seed: Uuid::now_v7(),
+            sets_aside: false,
         };
+        let registration = RegisterWorker::for_claim(&claim, "test", 86_400_000);
+        self.store.call(registration).await.unwrap();
         self.store.claim(claim, wait).await.unwrap()
     }
 

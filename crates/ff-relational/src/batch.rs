@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use ff_core::error::Refusal;
+use ff_core::id::DocumentId;
 use ff_core::machine::{self, Changes, Facts as _, Need, Needs, Overlay, QueueView, Settings};
-use ff_core::operation::{Claim, Command, Reply, Task};
+use ff_core::operation::{Claim, Claimed, Command, Errand, Reply};
 use ff_core::time::TimestampMs;
 
 use crate::writes::Writes;
@@ -24,7 +25,7 @@ pub enum Job {
 #[derive(Debug)]
 pub enum Answer {
     Reply(Result<Reply, Refusal>),
-    Tasks(Result<Vec<Task>, Refusal>),
+    Claimed(Result<Claimed, Refusal>),
 }
 
 /// A batch between loading and running.
@@ -37,6 +38,8 @@ pub struct Batch {
 pub struct Outcome {
     pub answers: Vec<Answer>,
     pub writes: Writes,
+    /// What it means for other homes.
+    pub errands: Vec<Errand>,
 }
 
 impl Batch {
@@ -58,8 +61,19 @@ impl Batch {
                     needs.0.extend(command.execution_id().map(Need::Execution));
                     let partitions = &self.overlay.settings().partitions;
                     needs.0.extend(command.document_id(partitions).map(Need::Document));
+                    if let Command::Submit(op) = command {
+                        let lane = DocumentId::lane(&op.namespace, &op.lane);
+                        needs.0.push(Need::Document(lane));
+                        needs.0.push(Need::Document(DocumentId::namespace(&op.namespace)));
+                    }
                 }
                 Job::Claim(claim) => {
+                    let (namespace, instance) = (&claim.namespace, &claim.worker_instance_id);
+                    needs.0.push(Need::Document(DocumentId::worker(namespace, instance)));
+                    needs.0.push(Need::Document(DocumentId::namespace(namespace)));
+                    let lanes = claim.lanes.iter().map(|share| &share.lane);
+                    let lanes = lanes.map(|lane| DocumentId::lane(namespace, lane));
+                    needs.0.extend(lanes.map(Need::Document));
                     // One lane is the common case; with several, which are asked and how far
                     // depends on what the first ones hold.
                     if let [share] = claim.lanes.as_slice() {
@@ -85,13 +99,17 @@ impl Batch {
     ) -> Result<Outcome, Needs> {
         self.overlay.rewind();
         let mut needs = Needs::default();
-        let mut outcome =
-            Outcome { answers: Vec::with_capacity(self.jobs.len()), writes: Writes::default() };
+        let mut outcome = Outcome {
+            answers: Vec::with_capacity(self.jobs.len()),
+            writes: Writes::default(),
+            errands: Vec::new(),
+        };
         for job in &self.jobs {
             match step(&self.overlay, job, now, &mut number) {
                 Ok((answer, changes)) => {
                     self.overlay.absorb(&changes);
                     outcome.answers.push(answer);
+                    outcome.errands.append(&mut changes.prompt_errands());
                     outcome.writes.take(changes);
                 }
                 Err(lacking) => needs.merge(lacking),
@@ -121,7 +139,7 @@ fn step(
         Job::Claim(claim) => {
             let mut step = machine::claim(overlay, claim, now)?;
             step.changes.number(|_| number());
-            Ok((Answer::Tasks(step.reply), step.changes))
+            Ok((Answer::Claimed(step.reply), step.changes))
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
 use ff_core::capability::Capabilities;
-use ff_core::id::{LaneId, Namespace};
+use ff_core::id::{LaneId, Namespace, WorkerInstanceId};
 use ff_core::operation::Claim;
 
 /// A claim that waits, with whatever its store needs to answer it.
@@ -72,6 +72,19 @@ impl<T> Waiting<T> {
         self.remove(ticket)
     }
 
+    /// Takes a claim of this worker instance.
+    pub fn of_instance(
+        &mut self,
+        namespace: &Namespace,
+        instance: &WorkerInstanceId,
+    ) -> Option<Waiter<T>> {
+        let of_it = |waiter: &Waiter<T>| {
+            waiter.claim.worker_instance_id == *instance && waiter.claim.namespace == *namespace
+        };
+        let (ticket, _) = self.waiters.iter().find(|(_, waiter)| of_it(waiter))?;
+        self.remove(*ticket)
+    }
+
     /// Takes a claim whose time is over.
     pub fn expired(&mut self, now: Instant) -> Option<Waiter<T>> {
         let &(until, ticket) = self.deadlines.first()?;
@@ -117,7 +130,7 @@ impl<T> Waiting<T> {
 mod tests {
     use std::time::Duration;
 
-    use ff_core::id::{WorkerId, WorkerInstanceId};
+    use ff_core::id::WorkerId;
     use ff_core::operation::{LaneOrder, LaneShare};
 
     use super::*;
@@ -133,6 +146,7 @@ mod tests {
             max: 1,
             lease_ttl_ms: 30_000,
             seed: Default::default(),
+            sets_aside: false,
         };
         Waiter::new(claim, Instant::now() + Duration::from_secs(60), name)
     }

@@ -11,7 +11,7 @@ use ff_core::id::{DocumentId, ExecutionId, LaneId, Namespace};
 use ff_core::machine::{
     Changed, ChangedDocument, Changes, DedupKey, DedupRecord, FrameChange, RowChange,
 };
-use ff_core::state::{Attempt, Document, Execution, QueuePlace, Recounted, Relisted};
+use ff_core::state::{Attempt, Document, Execution, Lane, QueuePlace, Recounted, Relisted, Worker};
 use ff_core::time::TimestampMs;
 use ff_core::token::Keyring;
 
@@ -153,6 +153,30 @@ impl Writes {
             let was = write.before.as_ref().and_then(|before| before.queue_place());
             let place = write.after.as_ref().and_then(|after| after.queue_place())?;
             was.is_none().then_some((place.namespace, place.lane, place.class))
+        })
+    }
+
+    /// Lanes that claims may take from again.
+    pub fn opened_lanes(&self) -> impl Iterator<Item = &Lane> {
+        let closed = |document: Option<&Arc<Document>>| {
+            let lane = document.and_then(|document| document.lane());
+            lane.is_some_and(|lane| !lane.state.gives_claims())
+        };
+        self.documents.iter().filter_map(move |write| {
+            let opened = closed(write.before.as_ref()) && !closed(write.after.as_ref());
+            write.after.as_ref().filter(|_| opened)?.lane()
+        })
+    }
+
+    /// Workers that get nothing more: they drain, or their registration ended.
+    pub fn stopped_workers(&self) -> impl Iterator<Item = &Worker> {
+        let claims = |document: Option<&Arc<Document>>| {
+            let worker = document.and_then(|document| document.worker());
+            worker.and_then(|w| w.registration.as_ref()).is_some_and(|live| !live.drains())
+        };
+        self.documents.iter().filter_map(move |write| {
+            let stopped = claims(write.before.as_ref()) && !claims(write.after.as_ref());
+            write.before.as_ref().filter(|_| stopped)?.worker()
         })
     }
 

@@ -5,7 +5,7 @@ use ff_core::id::{ExecutionId, LeaseId, WorkerId, WorkerInstanceId};
 use ff_core::limits;
 use ff_core::operation::{
     ClaimExecution, ClaimResumedExecution, IssueClaimGrant, IssueGrantAndClaim, IssueReclaimGrant,
-    IssuedReclaimGrant, ReclaimExecution, Reclaimed, Submit, Task,
+    IssuedReclaimGrant, ReclaimExecution, Reclaimed, Submit, TakenSlots, Task,
 };
 
 use crate::world::{World, lane, revoke};
@@ -38,19 +38,34 @@ pub fn claim_granted(execution_id: ExecutionId) -> ClaimExecution {
         worker_instance_id: instance("pool-1"),
         lease_id: LeaseId::mint(),
         lease_ttl_ms: limits::LEASE_TTL_MS,
+        slots: TakenSlots::default(),
     }
 }
 
 pub fn claim_resumed(execution_id: ExecutionId) -> ClaimResumedExecution {
-    let ClaimExecution { worker_id, worker_instance_id, lease_id, lease_ttl_ms, .. } =
+    let ClaimExecution { worker_id, worker_instance_id, lease_id, lease_ttl_ms, slots, .. } =
         claim_granted(execution_id);
-    ClaimResumedExecution { execution_id, worker_id, worker_instance_id, lease_id, lease_ttl_ms }
+    ClaimResumedExecution {
+        execution_id,
+        worker_id,
+        worker_instance_id,
+        lease_id,
+        lease_ttl_ms,
+        slots,
+    }
 }
 
 pub fn grant_and_claim(execution_id: ExecutionId) -> IssueGrantAndClaim {
-    let ClaimExecution { worker_id, worker_instance_id, lease_id, lease_ttl_ms, .. } =
+    let ClaimExecution { worker_id, worker_instance_id, lease_id, lease_ttl_ms, slots, .. } =
         claim_granted(execution_id);
-    IssueGrantAndClaim { execution_id, worker_id, worker_instance_id, lease_id, lease_ttl_ms }
+    IssueGrantAndClaim {
+        execution_id,
+        worker_id,
+        worker_instance_id,
+        lease_id,
+        lease_ttl_ms,
+        slots,
+    }
 }
 
 pub fn issue_reclaim(execution_id: ExecutionId) -> IssueReclaimGrant {
@@ -65,7 +80,7 @@ pub fn issue_reclaim(execution_id: ExecutionId) -> IssueReclaimGrant {
 }
 
 pub fn reclaim(execution_id: ExecutionId) -> ReclaimExecution {
-    let ClaimExecution { worker_id, worker_instance_id, lease_id, lease_ttl_ms, .. } =
+    let ClaimExecution { worker_id, worker_instance_id, lease_id, lease_ttl_ms, slots, .. } =
         claim_granted(execution_id);
     ReclaimExecution {
         execution_id,
@@ -74,6 +89,7 @@ pub fn reclaim(execution_id: ExecutionId) -> ReclaimExecution {
         lease_id,
         lease_ttl_ms,
         max_reclaim_count: None,
+        slots,
     }
 }
 

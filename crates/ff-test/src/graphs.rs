@@ -5,14 +5,13 @@ use std::collections::HashMap;
 use ff_core::backend::BackendExt;
 use ff_core::content::Content;
 use ff_core::event::EventKind;
-use ff_core::id::{Authority, EdgeId, ExecutionId, FlowId, Kind, MemberName, Namespace};
+use ff_core::id::{Authority, EdgeId, ExecutionId, FlowId, Kind, MemberName};
 use ff_core::operation::{
     CancelFlow, CreateFlow, GraphEdge, GraphGroup, GraphMember, NewEdge, StageEdge, Submit,
     SubmitFlow, SubmittedFlow, Task, WaitChildren,
 };
 use ff_core::read::{DescribeFlow, FlowSnapshot};
 use ff_core::state::{CancelPolicy, DueKind, EdgeKind, FlowState, Join, OnSatisfied, PublicState};
-use ff_core::tags::Tags;
 use uuid::Uuid;
 
 use crate::world::{World, complete, fail, policy};
@@ -47,13 +46,7 @@ pub fn name(text: &str) -> MemberName {
 }
 
 pub fn create_flow() -> CreateFlow {
-    CreateFlow {
-        flow_id: FlowId::mint(),
-        namespace: Namespace::default(),
-        kind: Kind::new("graph").expect("a kind"),
-        tags: Tags::default(),
-        retention_ms: None,
-    }
+    CreateFlow::new(FlowId::mint(), Kind::new("graph").expect("a kind"))
 }
 
 /// A graph in the making.

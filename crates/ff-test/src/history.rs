@@ -35,7 +35,13 @@ pub fn violations(events: &[Event]) -> Vec<String> {
             found.push(format!("event numbers do not rise at {event:?}"));
         }
         *last_number = event.number;
-        if matches!(event.kind, EventKind::Submitted | EventKind::FlowCreated) {
+        let born = match event.kind {
+            EventKind::Submitted | EventKind::FlowCreated => true,
+            // A name that is free again begins anew once nothing is left of the last worker.
+            EventKind::WorkerJoined | EventKind::LaneChanged => event.seq == 1,
+            _ => false,
+        };
+        if born {
             lives.insert(event.subject.clone(), Life::default());
         }
         match lives.get_mut(&event.subject) {

@@ -11,6 +11,7 @@
 //! - [`differential`]: random operations on the oracle and on a store, every reply and the whole
 //!   state compared.
 //! - [`limits`]: short words for budgets and quota policies.
+//! - [`registered`]: a backend whose workers need not register.
 //! - [`servers`]: private Valkey servers that a test may kill, pause and restart.
 //! - [`signalling`]: waitpoints, signals and suspends with defaults.
 //! - [`waits`]: short words for suspensions, waitpoints and signals.
@@ -21,12 +22,15 @@
 pub mod conformance;
 pub mod differential;
 pub mod docs;
+pub mod fleet;
 pub mod grants;
 pub mod graphs;
 pub mod history;
 pub mod limits;
+pub mod lives;
 pub mod oracle;
 pub mod output;
+pub mod registered;
 pub mod servers;
 pub mod signalling;
 pub mod stages;

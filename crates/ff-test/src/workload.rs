@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::history;
+use crate::registered::registration_of;
 use crate::world::complete;
 
 /// Longer than any fault of a test and what it takes to recover from it.
@@ -139,6 +140,9 @@ async fn submit(backend: Arc<dyn Backend>, ledger: Arc<Ledger>, count: usize) {
 }
 
 async fn work(backend: Arc<dyn Backend>, ledger: Arc<Ledger>, n: usize) {
+    while let Err(error) = backend.call(registration_of(&claim(n))).await {
+        ledger.get_over(error).await;
+    }
     while !ledger.stop.load(Ordering::Relaxed) {
         match backend.claim(claim(n), Duration::from_millis(200)).await {
             Ok(tasks) => {
@@ -183,6 +187,7 @@ pub fn claim(n: usize) -> Claim {
         max: 4,
         lease_ttl_ms: LEASE_TTL_MS,
         seed: Uuid::now_v7(),
+        sets_aside: false,
     }
 }
 

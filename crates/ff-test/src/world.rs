@@ -25,7 +25,10 @@ use ff_core::read::{
 use ff_core::state::{Attempt, CancelSource, PublicState};
 use ff_core::tags::Tags;
 use ff_core::time::TimestampMs;
+use ff_engine::acts;
 use uuid::Uuid;
+
+use crate::registered::Registered;
 
 /// How long a test waits for what must come before it calls it missing.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -70,9 +73,23 @@ pub fn code<T: std::fmt::Debug>(result: Result<T, EngineError>) -> Code {
     result.expect_err("a refusal").code()
 }
 
+/// Carries out all that is due, as an engine does.
+pub async fn settle(backend: &dyn Backend) -> Result<(), EngineError> {
+    loop {
+        let tick = Tick { home: None, most: limits::TICK_ENTRIES };
+        let ticked = backend.call(tick).await?;
+        for errand in &ticked.errands {
+            acts::carry_out(backend, errand).await?;
+        }
+        if !ticked.more {
+            return Ok(());
+        }
+    }
+}
+
 impl World {
     pub fn new(stage: impl Stage) -> Self {
-        Self { backend: stage.backend(), stage: Box::new(stage) }
+        Self { backend: Arc::new(Registered::new(stage.backend())), stage: Box::new(stage) }
     }
 
     /// The same for a while, on a stage that goes on without it; its clock cannot be moved here.
@@ -97,8 +114,7 @@ impl World {
 
     /// Carries out all that is due.
     pub async fn settle(&self) {
-        let tick = || Tick { home: None, most: limits::TICK_ENTRIES };
-        while self.backend.call(tick()).await.expect("a tick").more {}
+        settle(&*self.backend).await.expect("all that is due");
     }
 
     /// A submit on lane `work` with an id of its own.
@@ -177,6 +193,7 @@ impl World {
             max,
             lease_ttl_ms: limits::LEASE_TTL_MS,
             seed: Uuid::now_v7(),
+            sets_aside: false,
         }
     }
 

@@ -29,6 +29,7 @@ use ff_core::time::TimestampMs;
 use ff_test::grants::{claim_granted, grant_and_claim, issue_grant, reclaim};
 use ff_test::limits::{budget, check, limits_of, quota, spend, usage};
 use ff_test::oracle::Oracle;
+use ff_test::registered::registration_of;
 use ff_test::stages::BEGINNING;
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -297,6 +298,7 @@ fn claim(max: u32, lease_ttl_ms: u64, weight: u32, credit: i64, lanes: usize) ->
         max,
         lease_ttl_ms,
         seed: Uuid::from_u128(u128::MAX),
+        sets_aside: false,
     }
 }
 
@@ -317,7 +319,9 @@ fn oracle_with_task() -> (Oracle, Task) {
     let submit =
         Submit::new(id, LaneId::new("lane0").expect("a lane"), Kind::new("kind").expect("a kind"));
     oracle.apply_now(&submit.into()).expect("a submit");
-    let task = oracle.claim_now(&claim(1, 30_000, 1, 0, 1)).expect("a claim").remove(0);
+    let registration = registration_of(&claim(1, 30_000, 1, 0, 1));
+    oracle.apply_now(&registration.into()).expect("a registration");
+    let task = oracle.claim_now(&claim(1, 30_000, 1, 0, 1)).expect("a claim").tasks.remove(0);
     (oracle, task)
 }
 

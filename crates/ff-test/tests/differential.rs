@@ -21,7 +21,7 @@ fn plan(operations: u64) -> Plan {
 }
 
 /// Enough to meet every pair of state and operation, which sequences do the same on every store.
-const MANY: u64 = 160_000;
+const MANY: u64 = 200_000;
 
 /// On a store where each operation is a round trip.
 const FEWER: u64 = 40_000;

@@ -2,49 +2,27 @@
 //! graphs that unfold, edges that resolve, siblings and members that are cancelled, edges that are
 //! taken back, flows that are removed.
 
-#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
-
 use ff_core::operation::{DeleteFlow, Replay, Tick};
 use ff_core::partition::PartitionConfig;
 use ff_core::state::{CancelPolicy, FlowState, PublicState};
 use ff_test::graphs::{Drawing, Drawn, quorum};
+use ff_test::lives::{Lives, Mortal};
 use ff_test::stages::{SqliteStage, ValkeyStage};
-use ff_test::world::{Stage, World, complete, fail};
+use ff_test::world::{World, complete, fail};
 
 /// More than three steps take.
 const WIDE: usize = 200;
 
-/// A stage whose process can be killed.
-trait Mortal: Stage + Sized {
-    async fn killed(self) -> Self;
+/// Steps of what flows have left to do.
+trait Flowing {
+    async fn carry_on(&mut self) -> usize;
+
+    async fn draw(&mut self, drawing: impl FnOnce(&World) -> Drawing) -> Drawn;
+
+    async fn count(&mut self, drawn: &Drawn, state: PublicState) -> u32;
 }
 
-impl Mortal for SqliteStage {
-    async fn killed(self) -> Self {
-        self.after_a_kill()
-    }
-}
-
-impl Mortal for ValkeyStage {
-    async fn killed(self) -> Self {
-        self.after_a_kill().await
-    }
-}
-
-/// One store over many lives.
-struct Lives<S>(Option<S>);
-
-impl<S: Mortal> Lives<S> {
-    /// Does something, and is killed.
-    async fn once<T>(&mut self, act: impl AsyncFnOnce(&World) -> T) -> T {
-        let stage = self.0.take().unwrap();
-        let world = World::on(&stage);
-        let done = act(&world).await;
-        drop(world);
-        self.0 = Some(stage.killed().await);
-        done
-    }
-
+impl<S: Mortal> Flowing for Lives<S> {
     /// Carries on one step a life until nothing is left: how many there were.
     async fn carry_on(&mut self) -> usize {
         let mut steps = 0;
@@ -124,10 +102,10 @@ async fn all(mut lives: Lives<impl Mortal>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_sqlite() {
-    all(Lives(Some(SqliteStage::on_file(PartitionConfig::default())))).await;
+    all(Lives::new(SqliteStage::on_file(PartitionConfig::default()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_valkey() {
-    all(Lives(Some(ValkeyStage::standalone(PartitionConfig::default()).await))).await;
+    all(Lives::new(ValkeyStage::standalone(PartitionConfig::default()).await)).await;
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_backend_valkey::ValkeyStore;
-use ff_core::backend::{Backend, BackendExt};
+use ff_core::backend::BackendExt;
 use ff_core::read::{EventFilter, Follow, From, Tail};
 use ff_core::state::FrameId;
+use ff_test::registered::registration_of;
 use ff_test::servers::{Server, ServerOptions, wait_until};
 use ff_test::stages::InItsTime;
 use ff_test::workload;
@@ -28,6 +29,7 @@ async fn waiting_again_and_again_takes_no_further_connection() {
     let store = ValkeyStore::open(server.url().parse().unwrap()).await.unwrap();
     assert_eq!(connections(&server), 1);
     let moment = Duration::from_millis(5);
+    store.call(registration_of(&workload::claim(0))).await.unwrap();
     for _ in 0..30 {
         let from = From::Start;
         let follow = Follow { filter: EventFilter::default(), from, limit: 10 };

@@ -13,6 +13,7 @@ use ff_core::error::Code;
 use ff_core::id::{ExecutionId, Kind, LaneId};
 use ff_core::operation::Submit;
 use ff_core::read::Describe;
+use ff_test::registered::registration_of;
 use ff_test::servers::{Cluster, ClusterOptions, Persistence, Replicated, Server, ServerOptions};
 use ff_test::workload::{Workload, check};
 use uuid::Uuid;
@@ -168,6 +169,7 @@ async fn a_full_server_refuses_new_work_and_lets_old_work_end() {
     }
     let mut claim = ff_test::workload::claim(1);
     claim.max = 20;
+    backend.call(registration_of(&claim)).await.unwrap();
     let tasks = backend.claim(claim, Duration::ZERO).await.unwrap();
     assert_eq!(tasks.len(), 20);
     server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
@@ -191,11 +193,13 @@ async fn a_flushed_server_is_a_new_one() {
     let id = old.execution_id;
     backend.call(old).await.unwrap();
     let claim = || ff_test::workload::claim(1);
+    backend.call(registration_of(&claim())).await.unwrap();
     let task = backend.claim(claim(), Duration::ZERO).await.unwrap().pop().unwrap();
     server.command(&["FLUSHALL"]).unwrap();
     let gone = backend.call(ff_test::world::complete(&task)).await.unwrap_err();
     assert_eq!(gone.code(), Code::ExecutionNotFound, "{gone}");
     assert_eq!(backend.ask(Describe { execution_id: id }).await.unwrap(), None);
+    backend.call(registration_of(&claim())).await.unwrap();
     assert_eq!(backend.claim(claim(), Duration::ZERO).await.unwrap(), []);
     let ledger = SMALL.run(&backends, std::future::ready(())).await;
     check(backend, &ledger).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_backend_valkey::ValkeyStore;
-use ff_core::backend::{Backend, BackendExt, Upkeep};
+use ff_core::backend::{BackendExt, Upkeep};
 use ff_core::content::Content;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, FlowId, Kind};
@@ -17,6 +17,7 @@ use ff_core::operation::{
 use ff_core::read::{Audit, DescribeFlow, FlowSnapshot};
 use ff_core::state::{FlowState, PublicState};
 use ff_test::graphs::{create_flow, edge_of, name};
+use ff_test::registered::registration_of;
 use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
 use ff_test::workload;
 use ff_test::world::complete;
@@ -24,7 +25,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use uuid::Uuid;
 
 async fn open(url: &str) -> Arc<ValkeyStore> {
-    Arc::new(ValkeyStore::open(url.parse().unwrap()).await.unwrap())
+    let store = ValkeyStore::open(url.parse().unwrap()).await.unwrap();
+    store.call(registration_of(&claim(1))).await.unwrap();
+    Arc::new(store)
 }
 
 fn claim(max: u32) -> Claim {

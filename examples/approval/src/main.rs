@@ -10,14 +10,12 @@ use ff_backend_sqlite::SqliteStore;
 use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::content::Content;
 use ff_core::id::{
-    Authority, ExecutionId, Kind, LaneId, Namespace, SignalName, WaitpointKey, WorkerId,
-    WorkerInstanceId,
+    Authority, ExecutionId, Kind, LaneId, SignalName, WaitpointKey, WorkerId, WorkerInstanceId,
 };
 use ff_core::operation::{
-    Binding, Claim, Complete, DeliverSignal, IssuedWaitpoint, LaneOrder, LaneShare, Message,
-    Submit, Suspend, SuspendTimeout, Task,
+    Binding, Claim, Complete, DeliverSignal, IssuedWaitpoint, Message, RegisterWorker, Submit,
+    Suspend, SuspendTimeout, Task,
 };
-use ff_core::read::Explain;
 use ff_core::state::{Condition, Matcher, SuspensionReason, TimeoutBehavior};
 use ff_engine::{Engine, EngineOptions, Shutdown};
 use uuid::Uuid;
@@ -34,7 +32,7 @@ async fn main() -> Result<()> {
     let task = claim(&*store).await?;
     println!("built {}", String::from_utf8_lossy(&task.payload));
     let waitpoint = ask_for_approval(&*store, &task).await?;
-    if let Some(why) = store.ask(Explain { execution_id: id }).await? {
+    if let Some(why) = store.explain(id).await? {
         println!("why is it not running? {}", why.summary);
     }
 
@@ -67,17 +65,12 @@ async fn submit(store: &dyn Backend) -> Result<ExecutionId> {
 }
 
 async fn claim(store: &dyn Backend) -> Result<Task> {
-    let claim = Claim {
-        namespace: Namespace::default(),
-        worker_id: WorkerId::new("deployer")?,
-        worker_instance_id: WorkerInstanceId::new("deployer-1")?,
-        lanes: vec![LaneShare::new(LaneId::new("deploys")?)],
-        order: LaneOrder::Weighted,
-        capabilities: Default::default(),
-        max: 1,
-        lease_ttl_ms: 30_000,
-        seed: Uuid::now_v7(),
-    };
+    let claim = Claim::new(
+        WorkerId::new("deployer")?,
+        WorkerInstanceId::new("deployer-1")?,
+        [LaneId::new("deploys")?],
+    );
+    store.call(RegisterWorker::for_claim(&claim, "example", 60_000)).await?;
     let tasks = store.claim(claim, Duration::from_secs(10)).await?;
     tasks.into_iter().next().context("there is a deploy to do")
 }

@@ -9,10 +9,10 @@ use anyhow::Result;
 use ff_backend_sqlite::SqliteStore;
 use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::content::Content;
-use ff_core::id::{Authority, ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
-use ff_core::operation::{Claim, Complete, Fail, LaneOrder, LaneShare, Submit, Task};
+use ff_core::id::{Authority, ExecutionId, Kind, LaneId, WorkerId, WorkerInstanceId};
+use ff_core::operation::{Claim, Complete, Fail, RegisterWorker, Submit, Task};
 use ff_core::policy::Policy;
-use ff_core::read::{Explain, ReadResult};
+use ff_core::read::ReadResult;
 use ff_core::state::PublicState;
 use ff_engine::{Engine, EngineOptions, Shutdown};
 use uuid::Uuid;
@@ -27,7 +27,7 @@ async fn main() -> Result<()> {
 
     let id = submit(&*store, "thumbnail", "cat.png").await?;
     println!("submitted {id}");
-    if let Some(why) = store.ask(Explain { execution_id: id }).await? {
+    if let Some(why) = store.explain(id).await? {
         println!("why is it not running? {}", why.summary);
     }
     work_until_done(&*store, id).await?;
@@ -58,17 +58,12 @@ async fn submit(store: &dyn Backend, kind: &str, payload: &str) -> Result<Execut
 /// A worker: waits for tasks and does them.
 async fn work_until_done(store: &dyn Backend, id: ExecutionId) -> Result<()> {
     loop {
-        let claim = Claim {
-            namespace: Namespace::default(),
-            worker_id: WorkerId::new("resizer")?,
-            worker_instance_id: WorkerInstanceId::new("resizer-1")?,
-            lanes: vec![LaneShare::new(LaneId::new("images")?)],
-            order: LaneOrder::Weighted,
-            capabilities: Default::default(),
-            max: 1,
-            lease_ttl_ms: 30_000,
-            seed: Uuid::now_v7(),
-        };
+        let claim = Claim::new(
+            WorkerId::new("resizer")?,
+            WorkerInstanceId::new("resizer-1")?,
+            [LaneId::new("images")?],
+        );
+        store.call(RegisterWorker::for_claim(&claim, "example", 60_000)).await?;
         for task in store.claim(claim, Duration::from_secs(10)).await? {
             let state = handle(store, &task).await?;
             println!("attempt {} of {}: {}", task.attempt_index, task.kind, state.as_str());

@@ -11,15 +11,13 @@ use ff_backend_sqlite::SqliteStore;
 use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::content::Content;
 use ff_core::id::{
-    Authority, ExecutionId, FlowId, Kind, LaneId, MemberName, Namespace, WorkerId, WorkerInstanceId,
+    Authority, ExecutionId, FlowId, Kind, LaneId, MemberName, WorkerId, WorkerInstanceId,
 };
 use ff_core::operation::{
-    Claim, Complete, CreateFlow, GraphEdge, GraphMember, LaneOrder, LaneShare, Submit, SubmitFlow,
-    Task,
+    Claim, Complete, CreateFlow, GraphEdge, GraphMember, RegisterWorker, Submit, SubmitFlow, Task,
 };
 use ff_core::read::DescribeFlow;
 use ff_core::state::EdgeKind;
-use ff_core::tags::Tags;
 use ff_engine::{Engine, EngineOptions, Shutdown};
 use uuid::Uuid;
 
@@ -90,13 +88,7 @@ async fn submit(store: &dyn Backend) -> Result<FlowId> {
     };
     let names = ["users", "orders", "load", "report", "clean"];
     let graph = SubmitFlow {
-        flow: CreateFlow {
-            flow_id,
-            namespace: Namespace::default(),
-            kind: Kind::new("nightly")?,
-            tags: Tags::default(),
-            retention_ms: None,
-        },
+        flow: CreateFlow::new(flow_id, Kind::new("nightly")?),
         members: names.into_iter().map(member).collect::<Result<_>>()?,
         edges: vec![
             edge("users", "load", EdgeKind::SuccessOnly)?,
@@ -113,16 +105,8 @@ async fn submit(store: &dyn Backend) -> Result<FlowId> {
 
 /// The next member that may run; none when nothing came for a while.
 async fn claim(store: &dyn Backend) -> Result<Vec<Task>> {
-    let claim = Claim {
-        namespace: Namespace::default(),
-        worker_id: WorkerId::new("etl")?,
-        worker_instance_id: WorkerInstanceId::new("etl-1")?,
-        lanes: vec![LaneShare::new(LaneId::new(LANE)?)],
-        order: LaneOrder::Weighted,
-        capabilities: Default::default(),
-        max: 1,
-        lease_ttl_ms: 30_000,
-        seed: Uuid::now_v7(),
-    };
+    let claim =
+        Claim::new(WorkerId::new("etl")?, WorkerInstanceId::new("etl-1")?, [LaneId::new(LANE)?]);
+    store.call(RegisterWorker::for_claim(&claim, "example", 60_000)).await?;
     Ok(store.claim(claim, Duration::from_millis(200)).await?)
 }

@@ -10,10 +10,8 @@ use anyhow::{Context as _, Result};
 use ff_backend_sqlite::SqliteStore;
 use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::content::Content;
-use ff_core::id::{Authority, ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
-use ff_core::operation::{
-    AppendFrames, Claim, Complete, LaneOrder, LaneShare, NewFrame, Submit, Task,
-};
+use ff_core::id::{Authority, ExecutionId, Kind, LaneId, WorkerId, WorkerInstanceId};
+use ff_core::operation::{AppendFrames, Claim, Complete, NewFrame, RegisterWorker, Submit, Task};
 use ff_core::read::{ReadSummary, StreamPage, Tail};
 use ff_core::state::{FrameId, FrameMode};
 use uuid::Uuid;
@@ -95,17 +93,12 @@ async fn submit(store: &dyn Backend) -> Result<ExecutionId> {
 }
 
 async fn claim(store: &dyn Backend) -> Result<Task> {
-    let claim = Claim {
-        namespace: Namespace::default(),
-        worker_id: WorkerId::new("talker")?,
-        worker_instance_id: WorkerInstanceId::new("talker-1")?,
-        lanes: vec![LaneShare::new(LaneId::new("chat")?)],
-        order: LaneOrder::Weighted,
-        capabilities: Default::default(),
-        max: 1,
-        lease_ttl_ms: 30_000,
-        seed: Uuid::now_v7(),
-    };
+    let claim = Claim::new(
+        WorkerId::new("talker")?,
+        WorkerInstanceId::new("talker-1")?,
+        [LaneId::new("chat")?],
+    );
+    store.call(RegisterWorker::for_claim(&claim, "example", 60_000)).await?;
     let tasks = store.claim(claim, Duration::from_secs(10)).await?;
     tasks.into_iter().next().context("there is a question to answer")
 }

@@ -29,6 +29,21 @@ local function queue_key(index, queue)
   return index .. ':lane:' .. queue .. ':eligible'
 end
 
+-- Whether a queue is of a lane, given as `<namespace>/<lane>:`. The class behind it has no colon.
+local function is_of_lane(queue, lane)
+  return string.sub(queue, 1, #lane) == lane and not string.find(queue, ':', #lane + 1, true)
+end
+
+-- How many executions of a namespace's lanes are in which state.
+local function lanes_key(index, namespace)
+  return index .. ':lanes:' .. namespace
+end
+
+-- The field of such counts.
+local function lane_field(state, lane)
+  return state .. ':' .. lane
+end
+
 -- The text form of a uuid of 16 bytes.
 local function uuid_text(raw)
   return string.format('%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x',

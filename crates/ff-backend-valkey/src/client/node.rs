@@ -91,11 +91,12 @@ impl Node {
 }
 
 /// Commands that change nothing, so that no replica has to be waited for.
-const READS: [&[u8]; 13] = [
+const READS: [&[u8]; 14] = [
     b"FCALL_RO",
     b"GET",
     b"HGET",
     b"HGETALL",
+    b"HSCAN",
     b"LLEN",
     b"LRANGE",
     b"MGET",

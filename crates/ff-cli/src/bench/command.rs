@@ -4,6 +4,7 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
 use super::backlog::Backlog;
+use super::capability::Capability;
 use super::chain::Chain;
 use super::fanout::Fanout;
 use super::floor::FloorScenario;
@@ -54,6 +55,7 @@ enum Scenario {
     Chain(Chain),
     Fanout(Fanout),
     QuorumCancel(QuorumCancel),
+    Capability(Capability),
     Stream(Stream),
     Idle(Idle),
     Memory(Memory),
@@ -87,6 +89,7 @@ impl Scenario {
             Self::Chain(scenario) => on_store(scenario, place).await,
             Self::Fanout(scenario) => on_store(scenario, place).await,
             Self::QuorumCancel(scenario) => on_store(scenario, place).await,
+            Self::Capability(scenario) => on_store(scenario, place).await,
             Self::Stream(scenario) => on_store(scenario, place).await,
             Self::Idle(scenario) => on_store(scenario, place).await,
             Self::Memory(scenario) => on_store(scenario, place).await,

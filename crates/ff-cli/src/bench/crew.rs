@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use ff_core::backend::BackendExt as _;
-use ff_core::id::{ExecutionId, FlowId, MemberName, Namespace};
+use ff_core::id::{ExecutionId, FlowId, MemberName};
 use ff_core::operation::{
     ClaimNext, Command, CreateFlow, GraphEdge, GraphGroup, GraphMember, Submit, SubmitFlow, Task,
 };
 use ff_core::read::{EventFilter, Follow, From};
 use ff_core::state::{EdgeKind, Join};
-use ff_core::tags::Tags;
 use ff_core::{event::EventKind, limits};
 use ff_engine::{Engine, EngineOptions, Shutdown};
 use tokio::sync::mpsc::UnboundedSender;
@@ -135,13 +134,7 @@ impl Graph {
                 data_passing_ref,
             })
         };
-        let flow = CreateFlow {
-            flow_id,
-            namespace: Namespace::default(),
-            kind: ff_core::id::Kind::new("bench")?,
-            tags: Tags::default(),
-            retention_ms: None,
-        };
+        let flow = CreateFlow::new(flow_id, ff_core::id::Kind::new("bench")?);
         Ok(Self {
             submit: SubmitFlow {
                 flow,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use ff_core::backend::BackendExt;
 use ff_core::error::EngineError;
 use ff_core::limits;
 use ff_engine::{Engine, EngineOptions, Shutdown};

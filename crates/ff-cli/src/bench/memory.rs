@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
+use ff_core::backend::BackendExt;
 use ff_core::content::Content;
 use ff_core::limits;
 use ff_core::operation::{Command, Complete};

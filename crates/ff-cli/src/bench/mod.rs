@@ -5,6 +5,7 @@
 //! [`Report`] the object that is printed.
 
 mod backlog;
+mod capability;
 mod chain;
 mod command;
 mod crew;

@@ -8,7 +8,7 @@ use ff_core::backend::BackendExt as _;
 use ff_core::event::EventKind;
 use ff_core::id::LeaseId;
 use ff_core::limits;
-use ff_core::operation::{IssueGrantAndClaim, Release};
+use ff_core::operation::{IssueGrantAndClaim, Release, TakenSlots};
 use ff_core::state::{Join, OnSatisfied};
 use serde::Serialize;
 use tokio::sync::mpsc::unbounded_channel;
@@ -65,6 +65,7 @@ impl QuorumCancel {
                     worker_instance_id: claim.worker_instance_id,
                     lease_id: LeaseId::mint(),
                     lease_ttl_ms: limits::LEASE_TTL_MS,
+                    slots: TakenSlots::default(),
                 })
                 .await
                 .context("the first member")?;

@@ -8,7 +8,9 @@ use ff_core::content::Content;
 use ff_core::error::EngineError;
 use ff_core::id::{Authority, ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
 use ff_core::limits;
-use ff_core::operation::{Claim, Complete, LaneOrder, LaneShare, Operation, Submit, Task};
+use ff_core::operation::{
+    Claim, Complete, LaneOrder, LaneShare, Operation, RegisterWorker, Submit, Task,
+};
 use ff_core::read::Audit;
 use uuid::Uuid;
 
@@ -18,6 +20,8 @@ use crate::stores::Store;
 
 /// A run takes back no lease, however long it lasts.
 const LEASE_TTL_MS: u64 = limits::LEASE_TTL_MAX_MS;
+/// How long the worker of a run stays registered; the next run refreshes it.
+pub(super) const REGISTERED_MS: u64 = 86_400_000;
 const CLOSING: Duration = Duration::from_secs(60);
 
 /// An open store with a lane of its own, so that a run never meets the work of another.
@@ -35,7 +39,7 @@ pub(crate) struct Target {
 impl Target {
     pub(crate) async fn open(place: Place) -> anyhow::Result<Self> {
         let store = Store::open(&place.options).await?;
-        Ok(Self {
+        let target = Self {
             backend: store.backend(),
             store,
             place: Arc::new(place),
@@ -43,7 +47,10 @@ impl Target {
             kind: Kind::new("bench")?,
             worker: WorkerId::new("bench")?,
             instance: WorkerInstanceId::new("bench-1")?,
-        })
+        };
+        let registration = RegisterWorker::for_claim(&target.claim(1), "bench", REGISTERED_MS);
+        target.backend.call(registration).await?;
+        Ok(target)
     }
 
     pub(crate) fn submit(&self, payload: &Content) -> Submit {
@@ -80,6 +87,7 @@ impl Target {
             max,
             lease_ttl_ms: LEASE_TTL_MS,
             seed: Uuid::now_v7(),
+            sets_aside: false,
         }
     }
 

@@ -6,11 +6,9 @@ use std::time::Duration;
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::content::Content;
 use ff_core::error::EngineError;
-use ff_core::id::{Authority, ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
+use ff_core::id::{Authority, ExecutionId, Kind, LaneId, WorkerId, WorkerInstanceId};
 use ff_core::limits;
-use ff_core::operation::{
-    Claim, Complete, Fail, LaneOrder, LaneShare, Submit, Task, UpdateProgress,
-};
+use ff_core::operation::{Claim, Complete, Fail, RegisterWorker, Submit, Task, UpdateProgress};
 use ff_core::policy::{Backoff, BackoffCurve, Policy, RetryPolicy};
 use ff_engine::Shutdown;
 use uuid::Uuid;
@@ -56,6 +54,10 @@ fn execution(backend: &dyn Backend, kind: &str, name: &'static str) -> anyhow::R
 pub(crate) async fn work(backend: Arc<dyn Backend>, mut shutdown: Shutdown) -> anyhow::Result<()> {
     let wait = Duration::from_millis(limits::CLAIM_WAIT_MS);
     loop {
+        // Registered again before each claim, so it lives as long as the worker.
+        let registration =
+            RegisterWorker::for_claim(&claim()?, "ff-dev", 3 * limits::CLAIM_WAIT_MS);
+        backend.call(registration).await?;
         let Some(tasks) = shutdown.or(backend.claim(claim()?, wait)).await else { return Ok(()) };
         for task in tasks? {
             match handle(&*backend, &task).await {
@@ -70,17 +72,11 @@ pub(crate) async fn work(backend: Arc<dyn Backend>, mut shutdown: Shutdown) -> a
 }
 
 fn claim() -> anyhow::Result<Claim> {
-    Ok(Claim {
-        namespace: Namespace::default(),
-        worker_id: WorkerId::new("ff-dev")?,
-        worker_instance_id: WorkerInstanceId::new(format!("ff-dev-{}", std::process::id()))?,
-        lanes: vec![LaneShare::new(LaneId::new(LANE)?)],
-        order: LaneOrder::default(),
-        capabilities: Default::default(),
-        max: 1,
-        lease_ttl_ms: limits::LEASE_TTL_MS,
-        seed: Uuid::now_v7(),
-    })
+    Ok(Claim::new(
+        WorkerId::new("ff-dev")?,
+        WorkerInstanceId::new(format!("ff-dev-{}", std::process::id()))?,
+        [LaneId::new(LANE)?],
+    ))
 }
 
 async fn handle(backend: &dyn Backend, task: &Task) -> Result<(), EngineError> {

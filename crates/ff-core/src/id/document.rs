@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BudgetId, ExecutionId, FlowId, Namespace, PartitionFamily, PartitionKey, QuotaPolicyId,
+    BudgetId, ExecutionId, FlowId, LaneId, Namespace, PartitionFamily, PartitionKey, QuotaPolicyId,
+    WorkerInstanceId,
 };
 use crate::partition::PartitionConfig;
 
@@ -36,6 +37,9 @@ pub enum DocumentKind {
     Flow,
     Budget,
     QuotaPolicy,
+    Worker,
+    Lane,
+    Namespace,
 }
 
 /// Names a document: a record that is not an execution. `flow:{fp:7}:<uuid>`.
@@ -106,13 +110,17 @@ impl HomeFamily {
 }
 
 impl DocumentKind {
-    pub const ALL: [Self; 3] = [Self::Flow, Self::Budget, Self::QuotaPolicy];
+    pub const ALL: [Self; 6] =
+        [Self::Flow, Self::Budget, Self::QuotaPolicy, Self::Worker, Self::Lane, Self::Namespace];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Flow => "flow",
             Self::Budget => "budget",
             Self::QuotaPolicy => "quota_policy",
+            Self::Worker => "worker",
+            Self::Lane => "lane",
+            Self::Namespace => "namespace",
         }
     }
 }
@@ -138,6 +146,21 @@ impl DocumentId {
         let key = PartitionKey { family: PartitionFamily::Quota, index: id.partition(config) };
         let home = Home::Partition(key);
         Self { kind: DocumentKind::QuotaPolicy, home, name: id.to_string().into() }
+    }
+
+    pub fn worker(namespace: &Namespace, instance: &WorkerInstanceId) -> Self {
+        let home = Home::Namespace(namespace.clone());
+        Self { kind: DocumentKind::Worker, home, name: instance.as_str().into() }
+    }
+
+    pub fn namespace(namespace: &Namespace) -> Self {
+        let home = Home::Namespace(namespace.clone());
+        Self { kind: DocumentKind::Namespace, home, name: namespace.as_str().into() }
+    }
+
+    pub fn lane(namespace: &Namespace, lane: &LaneId) -> Self {
+        let home = Home::Namespace(namespace.clone());
+        Self { kind: DocumentKind::Lane, home, name: lane.as_str().into() }
     }
 }
 
@@ -290,6 +313,10 @@ mod tests {
         for id in [flow, budget, quota] {
             assert_eq!(id.to_string().parse(), Ok(id));
         }
+        let odd = LaneId::new("{a}:b c").unwrap();
+        let odd = DocumentId::lane(&Namespace::default(), &odd);
+        assert_eq!(odd.to_string(), "lane:{w:default}:{a}:b c");
+        assert_eq!(odd.to_string().parse(), Ok(odd.clone()));
         for (home, text, log) in [
             (Home::partition(7), "{fp:7}", "7"),
             ("{b:3}".parse().unwrap(), "{b:3}", "b3"),

@@ -3,9 +3,9 @@
 use super::draft::Halt;
 use super::step::Step;
 use super::{
-    Facts, Needs, Settings, budget, cancel, complete, delay, delete, fail, flow, frame, grant,
-    hold, priority, progress, quota, renew, replay, revoke, secret, signal, submit, suspend, tags,
-    tick, waitpoint,
+    Facts, Needs, Settings, admission, budget, cancel, complete, delay, delete, fail, flow, frame,
+    grant, hold, lane, namespace, priority, progress, quota, renew, replay, revoke, secret, signal,
+    submit, suspend, tags, tick, waitpoint, worker,
 };
 use crate::check::check_partition;
 use crate::error::{Code, Refusal};
@@ -26,7 +26,9 @@ pub fn apply(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<
             Step { reply: Err(refusal), changes }
         }
     };
-    flow::settle(facts, step, now)
+    let mut step = flow::settle(facts, step, now)?;
+    lane::note_ageing(facts, &mut step.changes.executions)?;
+    Ok(step)
 }
 
 /// Refuses what no fact could make right: a malformed command, or a partition that does not exist.
@@ -105,6 +107,41 @@ fn decide(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Ste
         Command::ReclaimExecution(op) => {
             grant::reclaim(facts, op, now)?.map(Reply::ReclaimExecution)
         }
+        Command::SeedSecret(op) => secret::seed(facts, op)?.map(Reply::SeedSecret),
+        Command::RotateSecret(op) => secret::rotate(facts, op, now)?.map(Reply::RotateSecret),
+        Command::CreatePendingWaitpoint(op) => {
+            waitpoint::create(facts, op, now)?.map(Reply::CreatePendingWaitpoint)
+        }
+        Command::CloseWaitpoint(op) => waitpoint::close(facts, op, now)?.map(Reply::CloseWaitpoint),
+        Command::IssueToken(op) => waitpoint::issue(facts, op, now)?.map(Reply::IssueToken),
+        Command::Suspend(op) => suspend::suspend(facts, op, now)?.map(Reply::Suspend),
+        Command::Resume(op) => suspend::resume(facts, op, now)?.map(Reply::Resume),
+        Command::DeliverSignal(op) => signal::deliver(facts, op, now)?.map(Reply::DeliverSignal),
+        Command::DeliverApproval(op) => {
+            signal::approve(facts, op, now)?.map(Reply::DeliverApproval)
+        }
+        other => return decide_others(facts, other, now),
+    })
+}
+
+/// What is not about one execution alone.
+fn decide_others(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Step, Halt> {
+    if let Some(step) = decide_flow(facts, command, now)? {
+        return Ok(step);
+    }
+    match decide_limits(facts, command, now)? {
+        Some(step) => Ok(step),
+        None => decide_fleet(facts, command, now),
+    }
+}
+
+/// Flows; none if it is about something else.
+fn decide_flow(
+    facts: &impl Facts,
+    command: &Command,
+    now: TimestampMs,
+) -> Result<Option<Step>, Halt> {
+    Ok(Some(match command {
         Command::WaitChildren(op) => flow::wait(facts, op, now)?.map(Reply::WaitChildren),
         Command::SubmitFlow(op) => flow::submit(facts, op, now)?.map(Reply::SubmitFlow),
         Command::CreateFlow(op) => flow::create(facts, op, now)?.map(Reply::CreateFlow),
@@ -120,26 +157,17 @@ fn decide(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Ste
             flow::cascade(facts, op, now)?.map(Reply::CascadeCompletion)
         }
         Command::SetFlowTags(op) => flow::set_tags(facts, op, now)?.map(Reply::SetFlowTags),
-        Command::SeedSecret(op) => secret::seed(facts, op)?.map(Reply::SeedSecret),
-        Command::RotateSecret(op) => secret::rotate(facts, op, now)?.map(Reply::RotateSecret),
-        Command::CreatePendingWaitpoint(op) => {
-            waitpoint::create(facts, op, now)?.map(Reply::CreatePendingWaitpoint)
-        }
-        Command::CloseWaitpoint(op) => waitpoint::close(facts, op, now)?.map(Reply::CloseWaitpoint),
-        Command::IssueToken(op) => waitpoint::issue(facts, op, now)?.map(Reply::IssueToken),
-        Command::Suspend(op) => suspend::suspend(facts, op, now)?.map(Reply::Suspend),
-        Command::Resume(op) => suspend::resume(facts, op, now)?.map(Reply::Resume),
-        Command::DeliverSignal(op) => signal::deliver(facts, op, now)?.map(Reply::DeliverSignal),
-        Command::DeliverApproval(op) => {
-            signal::approve(facts, op, now)?.map(Reply::DeliverApproval)
-        }
-        other => decide_limits(facts, other, now)?,
-    })
+        _ => return Ok(None),
+    }))
 }
 
-/// Budgets and quota policies.
-fn decide_limits(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Step, Halt> {
-    Ok(match command {
+/// Budgets and quota policies; none if it is about something else.
+fn decide_limits(
+    facts: &impl Facts,
+    command: &Command,
+    now: TimestampMs,
+) -> Result<Option<Step>, Halt> {
+    Ok(Some(match command {
         Command::CreateBudget(op) => budget::create(facts, op, now)?.map(Reply::CreateBudget),
         Command::UpdateBudget(op) => budget::update(facts, op, now)?.map(Reply::UpdateBudget),
         Command::ReportUsage(op) => {
@@ -154,6 +182,11 @@ fn decide_limits(facts: &impl Facts, command: &Command, now: TimestampMs) -> Res
         Command::ReleaseBudget(op) => budget::release(facts, op, now)?.map(Reply::ReleaseBudget),
         Command::ResetBudget(op) => budget::reset(facts, op, now)?.map(Reply::ResetBudget),
         Command::DeleteBudget(op) => budget::delete(facts, op, now)?.map(Reply::DeleteBudget),
+        Command::AttachBudget(op) => budget::attach(facts, op, now)?.map(Reply::AttachBudget),
+        Command::SettleBudget(op) => budget::settle(facts, op, now)?.map(Reply::SettleBudget),
+        Command::EndForBudget(op) => {
+            admission::end_for_budget(facts, op, now)?.map(Reply::EndForBudget)
+        }
         Command::CreateQuotaPolicy(op) => {
             quota::create(facts, op, now)?.map(Reply::CreateQuotaPolicy)
         }
@@ -170,9 +203,48 @@ fn decide_limits(facts: &impl Facts, command: &Command, now: TimestampMs) -> Res
         Command::ReleaseAdmission(op) => {
             quota::release(facts, op, now)?.map(Reply::ReleaseAdmission)
         }
+        Command::SettleWaking(op) => quota::settle_waking(facts, op, now)?.map(Reply::SettleWaking),
+        _ => return Ok(None),
+    }))
+}
+
+/// Workers, lanes, and who may run what.
+fn decide_fleet(facts: &impl Facts, command: &Command, now: TimestampMs) -> Result<Step, Halt> {
+    Ok(match command {
+        Command::RegisterWorker(op) => worker::register(facts, op, now)?.map(Reply::RegisterWorker),
+        Command::HeartbeatWorker(op) => {
+            worker::heartbeat(facts, op, now)?.map(Reply::HeartbeatWorker)
+        }
+        Command::DrainWorker(op) => worker::drain(facts, op, now)?.map(Reply::DrainWorker),
+        Command::DeregisterWorker(op) => {
+            worker::deregister(facts, op, now)?.map(Reply::DeregisterWorker)
+        }
+        Command::MarkWorkerDead(op) => {
+            worker::mark_dead(facts, op, now)?.map(Reply::MarkWorkerDead)
+        }
+        Command::SettleWorkerLoss(op) => {
+            worker::settle_loss(facts, op, now)?.map(Reply::SettleWorkerLoss)
+        }
+        Command::LoseLease(op) => worker::lose_lease(facts, op, now)?.map(Reply::LoseLease),
+        Command::SetNamespace(op) => namespace::set(facts, op, now)?.map(Reply::SetNamespace),
+        Command::SetLane(op) => lane::set(facts, op, now)?.map(Reply::SetLane),
+        Command::BlockForAdmission(op) => {
+            admission::block(facts, op, now)?.map(Reply::BlockForAdmission)
+        }
+        Command::Unblock(op) => admission::unblock(facts, op, now)?.map(Reply::Unblock),
+        Command::GrantAdmitted(op) => {
+            grant::grant_admitted(facts, op, now)?.map(Reply::GrantAdmitted)
+        }
+        Command::ClaimAdmitted(op) => {
+            grant::claim_admitted(facts, op, now)?.map(Reply::ClaimAdmitted)
+        }
+        Command::VoidAdmission(op) => admission::void(facts, op, now)?.map(Reply::VoidAdmission),
+        Command::SettleSlots(op) => {
+            admission::settle_slots(facts, op, now)?.map(Reply::SettleSlots)
+        }
         other => {
             let detail = format!("{} has no rule", other.name());
-            Step::refused(Refusal::new(Code::Internal, detail))
+            return Err(Refusal::new(Code::Internal, detail).into());
         }
     })
 }

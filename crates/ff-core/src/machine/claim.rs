@@ -8,27 +8,106 @@ use super::draft::{Draft, Halt};
 use super::extras::{extras, settled};
 use super::facts::{Candidates, Facts, Needs, QueueView, Settings};
 use super::flow;
+use super::standing::{of_execution, of_lane};
 use super::step::{Changed, Changes, Step};
+use super::worker;
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
-use crate::id::{AttemptId, ExecutionId, Handle, HandleKind, LeaseId, WorkerId, WorkerInstanceId};
+use crate::id::{
+    AttemptId, ExecutionId, Handle, HandleKind, LeaseId, QuotaPolicyId, WorkerId, WorkerInstanceId,
+};
 use crate::limits;
-use crate::operation::{Claim, Extras, PreviousFailure, Task};
+use crate::operation::{Applicant, Claim, Claimed, Extras, PreviousFailure, Task};
 use crate::rota::Rota;
-use crate::state::{Attempt, AttemptState, AttemptType, Execution, Lease, Next, Phase};
+use crate::state::{
+    Attempt, AttemptState, AttemptType, Execution, Grant, GrantKind, LaneState, Lease, Next, Phase,
+    Standing,
+};
 use crate::time::TimestampMs;
 
-/// Up to `max` tasks, best first.
-pub fn claim(facts: &impl Facts, op: &Claim, now: TimestampMs) -> Result<Step<Vec<Task>>, Needs> {
+/// Up to `max` tasks and applicants, best first.
+pub fn claim(facts: &impl Facts, op: &Claim, now: TimestampMs) -> Result<Step<Claimed>, Needs> {
+    look(facts, op, Limited::SetAside, now)
+}
+
+/// Up to `max` tasks that stand under no limits, best first.
+pub(super) fn claim_free(
+    facts: &impl Facts,
+    op: &Claim,
+    now: TimestampMs,
+) -> Result<Step<Vec<Task>>, Needs> {
+    Ok(look(facts, op, Limited::PassOver, now)?.map(|claimed| claimed.tasks))
+}
+
+/// What becomes of executions that stand under limits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limited {
+    SetAside,
+    PassOver,
+}
+
+fn look(
+    facts: &impl Facts,
+    op: &Claim,
+    limited: Limited,
+    now: TimestampMs,
+) -> Result<Step<Claimed>, Needs> {
     if let Err(refusal) = op.check() {
         return Ok(Step::refused(refusal));
     }
-    let mut round = Round::new(facts, op, now);
+    let gate = match gate(facts, op, now)? {
+        Ok(gate) => gate,
+        Err(refusal) => return Ok(Step::refused(refusal)),
+    };
+    let mut round = Round::new(facts, op, gate, limited, now);
     if let Err(refusal) = round.run()? {
         return Ok(Step::refused(refusal));
     }
     let changes = Changes { executions: round.changed, ..Changes::default() };
-    flow::settle(facts, Step::done(round.tasks, changes), now)
+    flow::settle(facts, Step::done(round.claimed, changes), now)
+}
+
+/// What a claim may look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    /// For each lane of the claim what all its executions stand under; none: nothing is claimed from
+    /// it.
+    pub lanes: Vec<Option<Standing>>,
+    /// From this instant on the worker counts as silent.
+    pub until: TimestampMs,
+}
+
+/// What was said of the worker and of the lanes of a claim.
+pub fn gate(
+    facts: &impl Facts,
+    op: &Claim,
+    now: TimestampMs,
+) -> Result<Result<Gate, Refusal>, Needs> {
+    let worker = worker::registered(facts, &op.namespace, &op.worker_instance_id, now);
+    let (worker, mut lanes) = match (worker, open_lanes(facts, op)) {
+        (Ok(worker), Ok(lanes)) => (worker, lanes),
+        (worker, lanes) => {
+            let mut needs = worker.err().unwrap_or_default();
+            needs.merge(lanes.err().unwrap_or_default());
+            return Err(needs);
+        }
+    };
+    Ok(worker.map(|worker| {
+        if worker.drains() {
+            lanes.fill(None);
+        }
+        Gate { lanes, until: worker.expires_at() }
+    }))
+}
+
+fn open_lanes(facts: &impl Facts, op: &Claim) -> Result<Vec<Option<Standing>>, Needs> {
+    let (mut lanes, mut needs) = (Vec::with_capacity(op.lanes.len()), Needs::default());
+    for share in &op.lanes {
+        let state = needs.found(facts.lane_state(&op.namespace, &share.lane).map(Some));
+        let under = needs.found(of_lane(facts, &op.namespace, &share.lane).map(Some));
+        lanes.push(under.filter(|_| state.is_some_and(LaneState::gives_claims)));
+    }
+    needs.into_result().map(|()| lanes)
 }
 
 /// Who takes up an execution, and for how long.
@@ -40,6 +119,8 @@ pub struct LeaseTerms {
     pub ttl_ms: u64,
     /// It uses a grant up.
     pub granted: bool,
+    /// Quota policies of which it holds a slot.
+    pub slots: Vec<QuotaPolicyId>,
 }
 
 /// What a claim makes of one execution. For a store that notes a claim in short and works it out
@@ -50,14 +131,30 @@ pub fn lease(execution: Arc<Execution>, terms: &LeaseTerms, now: TimestampMs) ->
     draft.finish()
 }
 
+/// What a claim makes of an execution whose limits it has to ask first. For the same stores as
+/// [`lease`].
+pub fn set_aside(execution: Arc<Execution>, terms: &LeaseTerms, now: TimestampMs) -> Changed {
+    let mut draft = Draft::untouched(execution, now);
+    draft.set_grant(Grant {
+        kind: GrantKind::Admission,
+        worker_id: terms.worker_id.clone(),
+        worker_instance_id: Some(terms.worker_instance_id.clone()),
+        expires_at: now.after(limits::SLOT_PENDING_MS),
+        slots: Vec::new(),
+        lapsed: false,
+    });
+    draft.finish()
+}
+
 /// One claim under way.
 struct Round<'a, F> {
     facts: &'a F,
     op: &'a Claim,
+    limited: Limited,
     now: TimestampMs,
     rota: Rota,
     lanes: Vec<Front>,
-    tasks: Vec<Task>,
+    claimed: Claimed,
     changed: Vec<Changed>,
     bytes: usize,
     /// Candidates that facts are missing for, and those facts. The ones behind are looked at all the
@@ -69,28 +166,39 @@ struct Round<'a, F> {
 /// How far a claim has looked into one lane.
 struct Front {
     view: QueueView,
+    /// What all its executions stand under.
+    under: Standing,
     candidates: Candidates,
     seen: usize,
 }
 
 impl<'a, F: Facts> Round<'a, F> {
-    fn new(facts: &'a F, op: &'a Claim, now: TimestampMs) -> Self {
-        let lanes = op.lanes.iter().map(|share| Front {
-            view: QueueView {
-                namespace: op.namespace.clone(),
-                lane: share.lane.clone(),
-                capabilities: op.capabilities.clone(),
-            },
-            candidates: Candidates::default(),
-            seen: 0,
+    /// Lanes that nothing is claimed from count as empty.
+    fn new(facts: &'a F, op: &'a Claim, gate: Gate, limited: Limited, now: TimestampMs) -> Self {
+        let mut rota = Rota::new(&op.lanes, op.order);
+        let lanes = op.lanes.iter().zip(gate.lanes).enumerate().map(|(index, (share, under))| {
+            if under.is_none() {
+                rota.mark_empty(index);
+            }
+            Front {
+                view: QueueView {
+                    namespace: op.namespace.clone(),
+                    lane: share.lane.clone(),
+                    capabilities: op.capabilities.clone(),
+                },
+                under: under.unwrap_or_default(),
+                candidates: Candidates::default(),
+                seen: 0,
+            }
         });
         Self {
+            lanes: lanes.collect(),
+            rota,
             facts,
             op,
+            limited,
             now,
-            rota: Rota::new(&op.lanes, op.order),
-            lanes: lanes.collect(),
-            tasks: Vec::new(),
+            claimed: Claimed::default(),
             changed: Vec::new(),
             bytes: 0,
             undecided: 0,
@@ -105,7 +213,7 @@ impl<'a, F: Facts> Round<'a, F> {
                 self.rota.mark_empty(lane);
                 continue;
             };
-            match self.confirm(id) {
+            match self.confirm(lane, id) {
                 Ok(Confirmed::Taken) => self.rota.charge(lane),
                 Ok(Confirmed::PassedOver) => {}
                 Ok(Confirmed::ReplyFull) => break,
@@ -122,7 +230,7 @@ impl<'a, F: Facts> Round<'a, F> {
     }
 
     fn wanted(&self) -> usize {
-        (self.op.max as usize).saturating_sub(self.tasks.len() + self.undecided)
+        (self.op.max as usize).saturating_sub(self.claimed.len() + self.undecided)
     }
 
     fn next_candidate(&mut self, lane: usize) -> Result<Option<ExecutionId>, Needs> {
@@ -141,7 +249,7 @@ impl<'a, F: Facts> Round<'a, F> {
         Ok(id)
     }
 
-    fn confirm(&mut self, id: ExecutionId) -> Result<Confirmed, Needs> {
+    fn confirm(&mut self, lane: usize, id: ExecutionId) -> Result<Confirmed, Needs> {
         let Some(execution) = self.facts.execution(id)? else { return Ok(Confirmed::PassedOver) };
         let eligible =
             execution.queue_place().is_some_and(|place| self.op.capabilities.covers(place.class));
@@ -159,12 +267,17 @@ impl<'a, F: Facts> Round<'a, F> {
             return Ok(Confirmed::PassedOver);
         }
         #[expect(clippy::cast_possible_truncation, reason = "a claim has at most 1000 tasks")]
-        let terms = self.op.terms(self.tasks.len() as u32);
+        let terms = self.op.terms(self.claimed.len() as u32);
+        let standing = of_execution(self.facts, &self.lanes[lane].under, &execution)?;
+        if self.op.sets_aside || !standing.is_empty() {
+            return Ok(self.set_aside(execution, &terms, standing));
+        }
         let mut draft = Draft::untouched(execution, self.now);
         draft.lease_to(&terms);
         let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
         let payload = self.facts.payload(id)?.map_or(0, |payload| payload.len() as u64);
-        if !self.tasks.is_empty() && payload + draft.execution.extras_bytes() > left as u64 {
+        if !self.claimed.tasks.is_empty() && payload + draft.execution.extras_bytes() > left as u64
+        {
             return Ok(Confirmed::ReplyFull);
         }
         let task = match settled(task_of(self.facts, &draft.execution, left))? {
@@ -172,9 +285,27 @@ impl<'a, F: Facts> Round<'a, F> {
             Err(refusal) => return Ok(Confirmed::Broken(refusal)),
         };
         self.bytes += task.payload.len() + task.extras.bytes();
-        self.tasks.push(task);
+        self.claimed.tasks.push(task);
         self.changed.push(draft.finish());
         Ok(Confirmed::Taken)
+    }
+}
+
+impl<F: Facts> Round<'_, F> {
+    /// Sets an execution aside until its limits have been asked.
+    fn set_aside(
+        &mut self,
+        execution: Arc<Execution>,
+        terms: &LeaseTerms,
+        standing: Standing,
+    ) -> Confirmed {
+        let place = execution.queue_place().map(|place| place.score);
+        let (Some(score), Limited::SetAside) = (place, self.limited) else {
+            return Confirmed::PassedOver;
+        };
+        self.claimed.applicants.push(Applicant::of(&execution, terms.lease_id, score, standing));
+        self.changed.push(set_aside(execution, terms, self.now));
+        Confirmed::Taken
     }
 }
 
@@ -221,6 +352,7 @@ impl Draft {
             ttl_ms: terms.ttl_ms,
             attempt_deadline_at: left.map(|left| self.now.after(left)),
             granted: terms.granted,
+            slots: terms.slots.clone(),
         });
         self.event_with(EventKind::Claimed, data);
     }
@@ -283,6 +415,22 @@ impl Claim {
             worker_instance_id: self.worker_instance_id.clone(),
             ttl_ms: self.lease_ttl_ms,
             granted: false,
+            slots: Vec::new(),
+        }
+    }
+}
+
+impl Applicant {
+    /// An execution that stands, or stood, at this place of its queue.
+    pub fn of(execution: &Execution, lease_id: LeaseId, score: i64, standing: Standing) -> Self {
+        let resumes = matches!(&execution.phase, Phase::Runnable(it) if it.next == Next::Resume);
+        Self {
+            execution_id: execution.id,
+            lease_id,
+            lease_epoch: execution.lease_epoch + 1,
+            opens_attempt: !resumes,
+            score,
+            standing,
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The rule of complete.
 
 use super::Facts;
-use super::claim;
+use super::claim::claim_free;
 use super::draft::{Draft, Halt};
 use super::fence::{Passage, pass};
 use super::flow;
 use super::layered::Layered;
 use super::step::Step;
 use crate::content::Content;
+use crate::error::Code;
 use crate::operation::{Claim, ClaimNext, Complete, Completed};
 use crate::state::{Execution, LeaseEnd, LeaseEndReply};
 use crate::time::TimestampMs;
@@ -31,13 +32,18 @@ pub(super) fn complete(
     let Some(next) = next.filter(|_| step.reply.is_ok()) else { return Ok(step) };
     let mut changes = step.changes;
     let claimed = if changes.documents.is_empty() {
-        claim(facts, &next, now)?
+        claim_free(facts, &next, now)?
     } else {
-        claim(&Layered { facts, changes: &changes }, &next, now)?
+        claim_free(&Layered { facts, changes: &changes }, &next, now)?
     };
     changes.then(claimed.changes);
     changes.settled = true;
-    Ok(Step::done(Completed { tasks: claimed.reply?, replayed: false }, changes))
+    let tasks = match claimed.reply {
+        // The end of the task stands, whoever may go on.
+        Err(refusal) if refusal.code == Code::WorkerNotRegistered => Vec::new(),
+        reply => reply?,
+    };
+    Ok(Step::done(Completed { tasks, replayed: false }, changes))
 }
 
 impl Draft {
@@ -56,6 +62,7 @@ impl ClaimNext {
     pub fn as_claim(&self, execution: &Execution) -> Option<Claim> {
         let lease = execution.phase.lease()?;
         Some(Claim {
+            sets_aside: false,
             namespace: execution.about.namespace.clone(),
             worker_id: lease.worker_id.clone(),
             worker_instance_id: lease.worker_instance_id.clone(),

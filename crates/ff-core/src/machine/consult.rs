@@ -1,11 +1,16 @@
 //! Questions about things that they name: facts answer them, as they answer rules.
 
+use std::sync::Arc;
+
+use super::around::around;
 use super::draft::{Halt, existing};
 use super::extras::settled;
+use super::standing::{of_execution, of_lane};
 use super::{Facts, Needs, extras, flow, quota};
 use crate::error::Refusal;
-use crate::id::DocumentId;
-use crate::read::{Answer, BudgetStatus, ListedWaitpoint, Query, Record, explain};
+use crate::id::{DocumentId, ExecutionId};
+use crate::read::{Answer, BudgetStatus, ListedWaitpoint, Query, Record, StandingFound, explain};
+use crate::state::{Execution, LaneState};
 use crate::time::TimestampMs;
 
 /// The answer, or none if the question is about more than what it names. It asks for a fact before
@@ -21,16 +26,20 @@ pub fn consult(
 fn answer(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<Answer>, Halt> {
     Ok(Some(match query {
         Query::Describe(q) => {
-            let found = facts.execution(q.execution_id)?;
-            Answer::Describe(found.map(|found| Box::new(Record::of(&found, now))))
+            let found = in_lane(facts, q.execution_id)?;
+            let record = found.map(|(found, lane)| Record::of(&found, now).in_lane(lane));
+            Answer::Describe(record.map(Box::new))
         }
         Query::ReadState(q) => {
-            let found = facts.execution(q.execution_id)?;
-            Answer::ReadState(found.map(|found| found.state_vector(now)))
+            let found = in_lane(facts, q.execution_id)?;
+            Answer::ReadState(found.map(|(found, lane)| found.state_vector(now).in_lane(lane)))
         }
         Query::Explain(q) => {
-            let found = facts.execution(q.execution_id)?;
-            Answer::Explain(found.map(|found| explain(&found, now)))
+            let Some((found, lane)) = in_lane(facts, q.execution_id)? else {
+                return Ok(Some(Answer::Explain(None)));
+            };
+            let around = around(facts, &found, lane, now)?;
+            Answer::Explain(Some(Box::new(explain(&found, &around, now))))
         }
         Query::ListWaitpoints(q) => {
             let found = existing(facts, q.execution_id)?;
@@ -48,6 +57,14 @@ fn answer(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<
         Query::ListFlowEdges(q) => Answer::ListFlowEdges(flow::list_edges(facts, q)?),
         Query::DescribeEdge(q) => Answer::DescribeEdge(flow::describe_edge(facts, q, now)?),
         Query::EvaluateEligibility(q) => Answer::EvaluateEligibility(flow::eligibility(facts, q)?),
+        Query::ReadStanding(q) => {
+            let Some(found) = facts.execution(q.execution_id)? else {
+                return Ok(Some(Answer::ReadStanding(None)));
+            };
+            let of_lane = of_lane(facts, &found.about.namespace, &found.about.lane)?;
+            let standing = of_execution(facts, &of_lane, &found)?;
+            Answer::ReadStanding(Some(Box::new(StandingFound::of(&found, standing))))
+        }
         Query::GetBudgetStatus(q) => {
             let id = DocumentId::budget(q.budget_id, &facts.settings().partitions);
             let found = facts.document(&id)?;
@@ -63,4 +80,14 @@ fn answer(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<
         Query::DescribeQuotaPolicy(q) => Answer::DescribeQuotaPolicy(quota::describe(facts, q)?),
         _ => return Ok(None),
     }))
+}
+
+/// An execution, and the state of its lane.
+fn in_lane(
+    facts: &impl Facts,
+    id: ExecutionId,
+) -> Result<Option<(Arc<Execution>, LaneState)>, Halt> {
+    let Some(found) = facts.execution(id)? else { return Ok(None) };
+    let lane = facts.lane_state(&found.about.namespace, &found.about.lane)?;
+    Ok(Some((found, lane)))
 }

@@ -11,8 +11,11 @@ use super::step::{ChangedDocument, Changes, Step};
 use crate::error::{Code, Refusal};
 use crate::event::{Event, EventData, EventKind};
 use crate::id::DocumentId;
-use crate::state::{Document, Part};
+use crate::state::{Document, DueKind, Part};
 use crate::time::TimestampMs;
+
+/// What time did to a document, if anything: under whose name it counts, and the change.
+pub(super) type Fired = Option<(DueKind, ChangedDocument)>;
 
 pub(super) struct DocumentDraft<B> {
     pub(super) id: DocumentId,
@@ -24,6 +27,8 @@ pub(super) struct DocumentDraft<B> {
     event_seq: u64,
     last_event: u64,
     before: Option<Arc<Document>>,
+    /// What one that is not stored began as: as long as it is that, it need not be.
+    begun: Option<Box<B>>,
     events: Vec<Event>,
     rows: Vec<RowChange>,
 }
@@ -43,6 +48,23 @@ impl<B: Part> DocumentDraft<B> {
         Ok(draft)
     }
 
+    /// A change of a document that begins as `fresh` if there is none.
+    pub(super) fn open(
+        facts: &impl Facts,
+        id: DocumentId,
+        fresh: impl FnOnce() -> B,
+        now: TimestampMs,
+    ) -> Result<Self, Halt> {
+        match facts.document(&id)? {
+            Some(before) => Self::of(before, now),
+            None => {
+                let mut draft = Self::new(id, fresh(), now);
+                draft.begun = Some(draft.body.clone());
+                Ok(draft)
+            }
+        }
+    }
+
     /// A new document.
     pub(super) fn new(id: DocumentId, body: B, now: TimestampMs) -> Self {
         Self {
@@ -54,6 +76,7 @@ impl<B: Part> DocumentDraft<B> {
             event_seq: 0,
             last_event: 0,
             before: None,
+            begun: None,
             events: Vec::new(),
             rows: Vec::new(),
         }
@@ -61,11 +84,21 @@ impl<B: Part> DocumentDraft<B> {
 
     /// Whether there is nothing to write.
     pub(super) fn is_untouched(&self) -> bool {
-        let before = self.before.as_ref().and_then(|before| B::of(&before.body));
+        let stored = self.before.as_ref().and_then(|before| B::of(&before.body));
+        let before = stored.or(self.begun.as_deref());
         !self.removed
             && self.rows.is_empty()
             && self.events.is_empty()
             && before == Some(&*self.body)
+    }
+
+    /// As it is in the store.
+    pub(super) fn stored(&self) -> Option<&B> {
+        self.before.as_ref().and_then(|before| B::of(&before.body))
+    }
+
+    pub(super) const fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Notes an event of this step. Call it after the change.

@@ -12,7 +12,8 @@ use crate::content::Content;
 use crate::error::{Code, Refusal};
 use crate::event::{Event, EventData, EventKind};
 use crate::id::ExecutionId;
-use crate::state::{Attempt, Execution};
+use crate::limits;
+use crate::state::{Attempt, Execution, Owed};
 use crate::time::TimestampMs;
 
 /// Why a rule stops early: it lacks facts, or it refuses, perhaps with changes of its own.
@@ -143,6 +144,7 @@ impl Draft {
     }
 
     pub(super) fn finish(mut self) -> Changed {
+        self.note_slots();
         self.execution.revision += 1;
         Changed {
             id: self.execution.id,
@@ -154,6 +156,31 @@ impl Draft {
             archived: self.archived,
             rows: self.rows,
             frames: self.frames,
+        }
+    }
+
+    /// What is owed is told with this step, and again later.
+    pub(super) fn remind(&mut self) {
+        if let Some(owed) = &mut self.execution.owed {
+            owed.due_at = self.now.after(limits::ERRAND_RETRY_MS);
+        }
+    }
+
+    /// A lease that has ended, or a grant that nobody used, owes its slots. Done here once, so that no
+    /// rule can forget it.
+    fn note_slots(&mut self) {
+        let held = self.before.as_ref().map(|before| before.slots()).unwrap_or_default();
+        if held.is_empty() {
+            return;
+        }
+        let kept = self.execution.slots();
+        let due_at = self.now.after(limits::ERRAND_RETRY_MS);
+        for slot in held.into_iter().filter(|slot| !kept.contains(slot)) {
+            let fresh = || Box::new(Owed { slots: Vec::new(), due_at });
+            let owed = self.execution.owed.get_or_insert_with(fresh);
+            if !owed.slots.contains(&slot) {
+                owed.slots.push(slot);
+            }
         }
     }
 

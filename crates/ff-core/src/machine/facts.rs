@@ -14,7 +14,7 @@ use crate::id::{
 };
 use crate::partition::PartitionConfig;
 use crate::policy::Retention;
-use crate::state::{Document, Execution, Outcome};
+use crate::state::{Document, Execution, LaneState, Outcome};
 use crate::time::TimestampMs;
 use crate::token::Keyring;
 
@@ -70,6 +70,13 @@ pub trait Facts {
         needs.into_result()
     }
 
+    /// The state of a lane; one that nobody has said anything of is active.
+    fn lane_state(&self, namespace: &Namespace, lane: &LaneId) -> Result<LaneState, Needs> {
+        let document = self.document(&DocumentId::lane(namespace, lane))?;
+        let lane = document.as_ref().and_then(|document| document.lane());
+        Ok(lane.map_or(LaneState::default(), |lane| lane.state))
+    }
+
     /// Asks for many executions at once.
     fn want_executions(&self, ids: &[ExecutionId]) -> Result<(), Needs> {
         let mut needs = Needs::default();
@@ -97,6 +104,7 @@ impl Settings {
 
     pub(super) fn retention_ms(&self, execution: &Execution, outcome: Outcome) -> u64 {
         let policy = &execution.policy().retention;
+        let policy = policy.or(execution.about.retention);
         policy.of(outcome).or(self.retention.of(outcome)).unwrap_or(crate::limits::RETENTION_MS)
     }
 }
@@ -201,6 +209,14 @@ impl Needs {
         if let Err(needs) = known {
             self.merge(needs);
         }
+    }
+
+    /// What is known; what is not is noted.
+    pub(super) fn found<T>(&mut self, known: Known<T>) -> Option<T> {
+        known.unwrap_or_else(|needs| {
+            self.merge(needs);
+            None
+        })
     }
 
     pub(super) fn into_result(self) -> Result<(), Self> {

@@ -5,21 +5,25 @@
 
 use super::claim::{LeaseTerms, task_of};
 use super::draft::{Draft, Halt, existing};
-use super::facts::{Facts, Settings};
+use super::facts::{Facts, Needs, Settings};
 use super::flow;
+use super::standing::{of_execution, of_lane};
 use super::step::Step;
 use super::transition::MAX_RECLAIMS_EXCEEDED;
 use crate::capability::Capabilities;
 use crate::error::{Code, Refusal};
-use crate::id::{ExecutionId, LeaseId, WorkerId, WorkerInstanceId};
+use crate::id::{
+    DocumentId, ExecutionId, LaneId, LeaseId, QuotaPolicyId, WorkerId, WorkerInstanceId,
+};
 use crate::limits;
 use crate::operation::{
-    ClaimExecution, ClaimGrant, ClaimResumedExecution, IssueClaimGrant, IssueGrantAndClaim,
-    IssueReclaimGrant, IssuedReclaimGrant, ReclaimExecution, Reclaimed, Task,
+    ClaimAdmitted, ClaimExecution, ClaimGrant, ClaimResumedExecution, GrantAdmitted,
+    IssueClaimGrant, IssueGrantAndClaim, IssueReclaimGrant, IssuedReclaimGrant, ReclaimExecution,
+    Reclaimed, TakenSlots, Task,
 };
 use crate::state::{
-    BlockingReason, CancelSource, Cancellation, Execution, Grant, GrantKind, Next, Outcome, Phase,
-    Runnable,
+    AdmissionReason, BlockingReason, CancelSource, Cancellation, Execution, Grant, GrantKind, Next,
+    Outcome, Phase, Runnable,
 };
 use crate::time::TimestampMs;
 
@@ -29,6 +33,7 @@ pub(super) fn issue(
     now: TimestampMs,
 ) -> Result<Step<ClaimGrant>, Halt> {
     let mut draft = arrive(facts, op.execution_id, now)?;
+    draft.route_to(&op.lane, &op.capabilities);
     if draft.eligible(facts.settings()).is_none() {
         let refusal = Refusal::new(Code::ExecutionNotEligible, draft.standing());
         return Err(draft.refuse(refusal));
@@ -42,6 +47,7 @@ pub(super) fn issue(
         worker_id: op.worker_id.clone(),
         worker_instance_id: Some(op.worker_instance_id.clone()),
         expires_at: now.after(op.grant_ttl_ms),
+        slots: Vec::new(),
         lapsed: false,
     };
     give(draft, grant, &op.capabilities)
@@ -53,6 +59,9 @@ pub(super) fn issue_reclaim(
     now: TimestampMs,
 ) -> Result<Step<IssuedReclaimGrant>, Halt> {
     let mut draft = arrive(facts, op.execution_id, now)?;
+    if matches!(&draft.execution.phase, Phase::Runnable(Runnable { next: Next::Reclaim(_), .. })) {
+        draft.route_to(&op.lane, &op.capabilities);
+    }
     let lost =
         matches!(draft.eligible(facts.settings()), Some(Runnable { next: Next::Reclaim(_), .. }));
     let execution = &draft.execution;
@@ -73,6 +82,7 @@ pub(super) fn issue_reclaim(
         worker_id: op.worker_id.clone(),
         worker_instance_id: op.worker_instance_id.clone(),
         expires_at: now.after(op.grant_ttl_ms),
+        slots: Vec::new(),
         lapsed: false,
     };
     Ok(give(draft, grant, &op.capabilities)?.map(IssuedReclaimGrant::Granted))
@@ -85,7 +95,7 @@ pub(super) fn claim(
 ) -> Result<Step<Box<Task>>, Halt> {
     let terms =
         LeaseTerms::by_grant(op.lease_id, &op.worker_id, &op.worker_instance_id, op.lease_ttl_ms);
-    take(facts, op.execution_id, &terms, now, |runnable| {
+    take(facts, op.execution_id, &terms, &op.slots, now, |runnable| {
         check_grant(runnable, &op.worker_id, now)?;
         if runnable.next == Next::Resume {
             let detail = "its attempt is open: continue it with a resumed claim";
@@ -95,6 +105,50 @@ pub(super) fn claim(
     })
 }
 
+pub(super) fn claim_admitted(
+    facts: &impl Facts,
+    op: &ClaimAdmitted,
+    now: TimestampMs,
+) -> Result<Step<Box<Task>>, Halt> {
+    let terms = LeaseTerms {
+        slots: op.slots.clone(),
+        ..LeaseTerms::by_grant(op.lease_id, &op.worker_id, &op.worker_instance_id, op.lease_ttl_ms)
+    };
+    let mut draft = arrive(facts, op.execution_id, now)?;
+    if draft.is_leased_to(&terms) && draft.execution.lease_epoch == op.lease_epoch {
+        let task = task_of(facts, &draft.execution, limits::CLAIM_REPLY_BYTES)?;
+        return Ok(draft.answer(Box::new(task)));
+    }
+    match draft.check_aside(facts.settings(), op.lease_epoch, &op.worker_instance_id) {
+        Ok(()) => lease(facts, draft, &terms),
+        Err(refusal) => Err(draft.refuse(refusal)),
+    }
+}
+
+pub(super) fn grant_admitted(
+    facts: &impl Facts,
+    op: &GrantAdmitted,
+    now: TimestampMs,
+) -> Result<Step<ClaimGrant>, Halt> {
+    let mut draft = arrive(facts, op.execution_id, now)?;
+    if let Err(refusal) =
+        draft.check_aside(facts.settings(), op.lease_epoch, &op.worker_instance_id)
+    {
+        return Err(draft.refuse(refusal));
+    }
+    let grant = Grant {
+        kind: GrantKind::Claim,
+        worker_id: op.worker_id.clone(),
+        worker_instance_id: Some(op.worker_instance_id.clone()),
+        expires_at: now.after(op.grant_ttl_ms),
+        slots: op.slots.clone(),
+        lapsed: false,
+    };
+    let reply = ClaimGrant::new(op.execution_id, grant.expires_at);
+    draft.set_grant(grant);
+    Ok(draft.answer(reply))
+}
+
 pub(super) fn claim_resumed(
     facts: &impl Facts,
     op: &ClaimResumedExecution,
@@ -102,7 +156,7 @@ pub(super) fn claim_resumed(
 ) -> Result<Step<Box<Task>>, Halt> {
     let terms =
         LeaseTerms::by_grant(op.lease_id, &op.worker_id, &op.worker_instance_id, op.lease_ttl_ms);
-    take(facts, op.execution_id, &terms, now, |runnable| {
+    take(facts, op.execution_id, &terms, &op.slots, now, |runnable| {
         check_grant(runnable, &op.worker_id, now)?;
         if runnable.next != Next::Resume {
             let detail = "no attempt is open: the claim would begin a new one";
@@ -119,9 +173,11 @@ pub(super) fn grant_and_claim(
 ) -> Result<Step<Box<Task>>, Halt> {
     let terms =
         LeaseTerms::by_grant(op.lease_id, &op.worker_id, &op.worker_instance_id, op.lease_ttl_ms);
-    take(facts, op.execution_id, &terms, now, |runnable| match runnable.live_grant(now) {
-        Some(grant) if grant.worker_id != op.worker_id => Err(already_granted(grant)),
-        _ => Ok(()),
+    take(facts, op.execution_id, &terms, &op.slots, now, |runnable| {
+        match runnable.live_grant(now) {
+            Some(grant) if grant.worker_id != op.worker_id => Err(already_granted(grant)),
+            _ => Ok(()),
+        }
     })
 }
 
@@ -156,7 +212,7 @@ pub(super) fn reclaim(
         draft.exceed_reclaims(facts.settings());
         return Ok(draft.answer(Reclaimed::ReclaimCapExceeded { reclaim_count }));
     }
-    Ok(lease(facts, draft, &terms)?.map(Reclaimed::Reclaimed))
+    Ok(lease_with(facts, draft, &terms, &op.slots)?.map(Reclaimed::Reclaimed))
 }
 
 /// The execution, after a lease that has run out was taken away.
@@ -191,6 +247,7 @@ fn take(
     facts: &impl Facts,
     id: ExecutionId,
     terms: &LeaseTerms,
+    taken: &TakenSlots,
     now: TimestampMs,
     check: impl FnOnce(&Runnable) -> Result<(), Refusal>,
 ) -> Result<Step<Box<Task>>, Halt> {
@@ -211,9 +268,49 @@ fn take(
         None => Err(Refusal::new(Code::ExecutionNotLeaseable, draft.standing())),
     };
     match checked {
-        Ok(()) => lease(facts, draft, terms),
+        Ok(()) => lease_with(facts, draft, terms, taken),
         Err(refusal) => Err(draft.refuse(refusal)),
     }
+}
+
+/// Leases it with the slots that its grant holds and those that were taken besides.
+fn lease_with(
+    facts: &impl Facts,
+    draft: Draft,
+    terms: &LeaseTerms,
+    taken: &TakenSlots,
+) -> Result<Step<Box<Task>>, Halt> {
+    let grant = draft.execution.phase.grant().filter(|grant| !grant.is_over(draft.now));
+    let mut slots = grant.map(|grant| grant.slots.clone()).unwrap_or_default();
+    if taken.lease_epoch == draft.execution.lease_epoch + 1 {
+        slots.extend(&taken.quota_policy_ids);
+    }
+    match lacking_slot(facts, &draft.execution, &slots)? {
+        Some(id) => {
+            let detail = format!("it stands under quota policy {id} and has no slot of it");
+            Err(draft.refuse(Refusal::new(Code::ConcurrencyLimitExceeded, detail)))
+        }
+        None => lease(facts, draft, &LeaseTerms { slots, ..terms.clone() }),
+    }
+}
+
+/// A policy that it stands under and has no slot of; one that is gone holds nobody up.
+fn lacking_slot(
+    facts: &impl Facts,
+    execution: &Execution,
+    slots: &[QuotaPolicyId],
+) -> Result<Option<QuotaPolicyId>, Needs> {
+    let about = &execution.about;
+    let of_lane = of_lane(facts, &about.namespace, &about.lane)?;
+    let standing = of_execution(facts, &of_lane, execution)?;
+    let (mut lacking, mut needs) = (None, Needs::default());
+    for id in standing.quota_policy_ids.into_iter().filter(|id| !slots.contains(id)) {
+        let policy = DocumentId::quota_policy(id, &facts.settings().partitions);
+        if needs.found(facts.document(&policy)).is_some() {
+            lacking = lacking.or(Some(id));
+        }
+    }
+    needs.into_result().map(|()| lacking)
 }
 
 fn lease(
@@ -229,7 +326,9 @@ fn lease(
 /// The grant of this worker, which must still live.
 fn check_grant(runnable: &Runnable, worker_id: &WorkerId, now: TimestampMs) -> Result<(), Refusal> {
     match &runnable.grant {
-        Some(grant) if grant.worker_id != *worker_id => Err(not_granted()),
+        Some(grant) if grant.worker_id != *worker_id || grant.kind == GrantKind::Admission => {
+            Err(not_granted())
+        }
         Some(grant) if grant.is_over(now) => Err(grant_over(grant)),
         Some(_) => Ok(()),
         None => Err(not_granted()),
@@ -265,6 +364,34 @@ impl Draft {
         self.execution.phase.claimable()
     }
 
+    /// Whether it is still set aside for the lease of this epoch, for this instance.
+    fn check_aside(
+        &mut self,
+        settings: &Settings,
+        lease_epoch: u64,
+        instance: &WorkerInstanceId,
+    ) -> Result<(), Refusal> {
+        let (now, epoch) = (self.now, self.execution.lease_epoch + 1);
+        let grant = self.eligible(settings).and_then(|runnable| runnable.grant.as_ref());
+        match grant.filter(|grant| grant.kind == GrantKind::Admission) {
+            Some(grant) if grant.is_over(now) => Err(grant_over(grant)),
+            Some(grant)
+                if epoch == lease_epoch && grant.worker_instance_id.as_ref() == Some(instance) =>
+            {
+                Ok(())
+            }
+            _ => Err(not_granted()),
+        }
+    }
+
+    /// A worker that can run it has come: it need not wait for one any more.
+    fn route_to(&mut self, lane: &LaneId, offered: &Capabilities) {
+        let covered = offered.covers(&self.execution.policy().required_capabilities);
+        if covered && self.execution.about.lane == *lane {
+            self.admit(AdmissionReason::Route);
+        }
+    }
+
     /// Where it stands, in words.
     fn standing(&self) -> String {
         let state = self.execution.state_vector(self.now);
@@ -279,7 +406,7 @@ impl Draft {
         format!("the execution is of lane {:?}", self.execution.about.lane)
     }
 
-    fn set_grant(&mut self, grant: Grant) {
+    pub(super) fn set_grant(&mut self, grant: Grant) {
         if let Phase::Runnable(runnable) = &mut self.execution.phase {
             runnable.grant = Some(grant);
         }
@@ -318,6 +445,7 @@ impl LeaseTerms {
         ttl_ms: u64,
     ) -> Self {
         let (worker_id, worker_instance_id) = (worker_id.clone(), worker_instance_id.clone());
-        Self { lease_id, worker_id, worker_instance_id, ttl_ms, granted: true }
+        let slots = Vec::new();
+        Self { lease_id, worker_id, worker_instance_id, ttl_ms, granted: true, slots }
     }
 }

@@ -9,7 +9,9 @@
 //! Stores do not decide. They load what a step needs, perform its [`Changes`], and derive queue
 //! places and timers from the executions before and after.
 
+mod admission;
 mod apply;
+mod around;
 mod budget;
 mod cancel;
 mod claim;
@@ -19,6 +21,7 @@ mod delay;
 mod delete;
 mod document;
 mod draft;
+mod errands;
 mod extras;
 mod facts;
 mod fail;
@@ -27,7 +30,9 @@ mod flow;
 mod frame;
 mod grant;
 mod hold;
+mod lane;
 mod layered;
+mod namespace;
 mod overlay;
 mod pages;
 mod priority;
@@ -39,6 +44,7 @@ mod revoke;
 mod rows;
 mod secret;
 mod signal;
+mod standing;
 mod step;
 mod submit;
 mod suspend;
@@ -49,9 +55,10 @@ mod transition;
 mod trial;
 mod waitpoint;
 mod waits;
+mod worker;
 
 pub use apply::{apply, check};
-pub use claim::{LeaseTerms, claim, lease};
+pub use claim::{Gate, LeaseTerms, claim, gate, lease, set_aside};
 pub use consult::consult;
 pub use extras::extras;
 pub use facts::{
@@ -60,4 +67,5 @@ pub use facts::{
 };
 pub use overlay::Overlay;
 pub use rows::{Family, RowChange, RowKey, decode as decode_row};
+pub use standing::of_execution as standing_of;
 pub use step::{Changed, ChangedDocument, Changes, FrameChange, ShelfChange, Step};

@@ -32,6 +32,8 @@ pub struct Changes {
     pub keyring: Option<Arc<Keyring>>,
     /// What it means for flows is among them.
     pub(super) settled: bool,
+    /// What it means for other homes is in the reply.
+    pub told: bool,
 }
 
 /// One execution before and after, and what is kept beside it. Queue place and timer follow from

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use super::draft::{Draft, Halt};
 use super::facts::{DedupKey, DedupRecord, DedupScope, Facts, Settings};
 use super::flow;
+use super::lane;
+use super::standing::check_attached;
 use super::step::{Changes, Step};
 use crate::error::{Code, Refusal};
 use crate::event::{EventId, EventKind};
-use crate::id::Home;
+use crate::id::{DocumentId, Home};
 use crate::limits::PRIORITY_MAX;
 use crate::operation::{Submit, Submitted, fingerprint};
+use crate::policy::Retention;
 use crate::state::{
-    About, Causes, Counts, Delay, DelayReason, Document, Execution, Next, Phase, Runnable, Waits,
+    About, Attached, Causes, Counts, Delay, DelayReason, Document, Execution, Next, Phase,
+    Runnable, Waits,
 };
 use crate::time::TimestampMs;
 
@@ -36,11 +40,22 @@ pub(super) fn submit(
     if let Some(duplicate) = known_id(facts, op)? {
         return Ok(Step::unchanged(duplicate));
     }
+    let retention = ground(facts, op)?;
     let flow = match &op.within {
         Some(within) => Some(flow::check_submit(facts, within)?),
         None => None,
     };
-    create(facts, op, key, flow, now)
+    create(facts, op, key, (retention, flow), now)
+}
+
+/// Refuses what its lane does not take or what stands under nothing that is there; answers with what
+/// its namespace says of retention.
+pub(super) fn ground(facts: &impl Facts, op: &Submit) -> Result<Retention, Halt> {
+    let document = facts.document(&DocumentId::namespace(&op.namespace))?;
+    lane::check_accepts(facts, &op.namespace, &op.lane)?;
+    check_attached(facts, &op.namespace, &op.policy.attached, &Attached::default())?;
+    let record = document.as_ref().and_then(|document| document.about_namespace());
+    Ok(record.map_or_else(Retention::default, |record| record.retention))
 }
 
 /// The id must stand where its key's record stands.
@@ -106,10 +121,10 @@ fn create(
     facts: &impl Facts,
     op: &Submit,
     key: Option<DedupKey>,
-    flow: Option<Arc<Document>>,
+    (retention, flow): (Retention, Option<Arc<Document>>),
     now: TimestampMs,
 ) -> Result<Step<Submitted>, Halt> {
-    let mut draft = Draft::new(execution(op, now), op.payload.bytes.clone(), now);
+    let mut draft = Draft::new(execution(op, retention, now), op.payload.bytes.clone(), now);
     let mut documents = Vec::new();
     if let Some(document) = flow {
         let name = op.within.as_ref().and_then(|within| within.name.clone());
@@ -135,7 +150,7 @@ fn create(
     Ok(Step::done(reply, Changes { dedup, documents, settled: true, ..draft.finish().into() }))
 }
 
-pub(super) fn execution(op: &Submit, now: TimestampMs) -> Execution {
+pub(super) fn execution(op: &Submit, retention: Retention, now: TimestampMs) -> Execution {
     let about = About {
         namespace: op.namespace.clone(),
         lane: op.lane.clone(),
@@ -146,12 +161,14 @@ pub(super) fn execution(op: &Submit, now: TimestampMs) -> Execution {
         execution_deadline_at: op.execution_deadline_at,
         trace_context: op.trace_context.clone(),
         policy: op.policy.clone(),
+        retention,
     };
     let delay = op.delay_until.filter(|until| *until > now);
     let causes = Causes {
         hold: op.held.then(String::new),
         edges: false,
         children: None,
+        admission: None,
         delay: delay.map(|until| Delay { until, reason: DelayReason::Requested }),
     };
     Execution {
@@ -174,6 +191,7 @@ pub(super) fn execution(op: &Submit, now: TimestampMs) -> Execution {
         last_capability_mismatch_at: None,
         last_transition_at: now,
         waits: Waits::default(),
+        owed: None,
         member: None,
         phase: Phase::Runnable(Runnable::new(causes, Next::First, now)),
     }

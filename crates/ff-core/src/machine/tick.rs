@@ -1,9 +1,10 @@
 //! What time does: the tick, and its parts for one execution.
 
+use super::document::Fired as FiredDocument;
 use super::draft::{Draft, Halt};
 use super::facts::Settings;
-use super::step::{ChangedDocument, Changes, Step};
-use super::{Facts, Needs, budget, flow, quota};
+use super::step::{Changes, Step};
+use super::{Facts, Needs, budget, flow, quota, worker};
 use crate::event::EventKind;
 use crate::id::{DocumentId, DocumentKind, ExecutionId, Subject};
 use crate::operation::{
@@ -15,7 +16,7 @@ use crate::time::TimestampMs;
 pub(super) fn tick(facts: &impl Facts, op: &Tick, now: TimestampMs) -> Result<Step<Ticked>, Halt> {
     let due = facts.due(op.home.as_ref(), now, op.most as usize)?;
     want(facts, &due.ids)?;
-    let mut ticked = Ticked { fired: Vec::new(), more: !due.complete };
+    let mut ticked = Ticked { more: !due.complete, ..Ticked::default() };
     let mut scene = flow::Scene::new(facts, now);
     let mut documents = Vec::new();
     let mut needs = Needs::default();
@@ -47,6 +48,8 @@ pub(super) fn tick(facts: &impl Facts, op: &Tick, now: TimestampMs) -> Result<St
     changes.documents.append(&mut documents);
     // One transition a step: what is due after this one is found by the next tick.
     ticked.more |= is_due(&changes, now);
+    ticked.errands = changes.errands();
+    changes.told = true;
     Ok(Step::done(ticked, changes))
 }
 
@@ -73,12 +76,14 @@ fn fire_document(
     facts: &impl Facts,
     id: &DocumentId,
     now: TimestampMs,
-) -> Result<Option<(DueKind, ChangedDocument)>, Halt> {
+) -> Result<FiredDocument, Halt> {
     let Some(document) = facts.document(id)? else { return Ok(None) };
     match &document.body {
         Body::Flow(_) => Ok(None),
         Body::Budget(_) => budget::fire(facts, document, now),
         Body::QuotaPolicy(_) => quota::fire(facts, document, now),
+        Body::Worker(_) => worker::fire(document, now),
+        Body::Lane(_) | Body::NamespaceRecord(_) => Ok(None),
     }
 }
 
@@ -100,6 +105,8 @@ fn fire<F: Facts>(
         DueKind::PendingWaitpointExpiry => {}
         DueKind::DelayedPromoter => draft.promote(),
         DueKind::GrantExpiry => draft.lapse_grant(),
+        DueKind::Unblock => draft.recheck(),
+        DueKind::Outbox => draft.remind(),
         DueKind::RetentionTrimmer => scene.remove(id)?,
         // Work of documents.
         DueKind::FlowBuilder
@@ -108,7 +115,8 @@ fn fire<F: Facts>(
         | DueKind::CancelReconciler
         | DueKind::FlowProjector
         | DueKind::BudgetReset
-        | DueKind::QuotaReconciler => return Ok(None),
+        | DueKind::QuotaReconciler
+        | DueKind::WorkerTtl => return Ok(None),
     }
     scene.settle_one(&execution)?;
     Ok(Some(due.kind))

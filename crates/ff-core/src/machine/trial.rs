@@ -60,7 +60,7 @@ impl Trial {
     pub(super) fn settle(&mut self) -> u32 {
         let mut steps = 0;
         loop {
-            let Ticked { fired, more } = self.call(Tick { home: None, most: 1 });
+            let Ticked { fired, more, .. } = self.call(Tick { home: None, most: 1 });
             steps += u32::from(!fired.is_empty());
             if !more {
                 return steps;

@@ -63,6 +63,54 @@ pub struct DeleteBudget {
     pub budget_id: BudgetId,
 }
 
+/// Attaches a budget to what its scope names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttachBudget {
+    pub budget_id: BudgetId,
+    pub namespace: Namespace,
+    pub scope: BudgetScope,
+}
+
+impl Shape for AttachBudget {
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        self.scope.document(&self.namespace, partitions)
+    }
+}
+
+/// Something that a budget meant for others has been done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettleBudget {
+    pub budget_id: BudgetId,
+    pub done: BudgetErrand,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BudgetErrand {
+    Attach,
+    /// Those that it kept back were let go.
+    Admit {
+        since: TimestampMs,
+    },
+    /// What ran under it was ended.
+    Enforce {
+        since: TimestampMs,
+    },
+}
+
+impl Shape for SettleBudget {
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        Some(DocumentId::budget(self.budget_id, partitions))
+    }
+}
+
 impl CreateBudget {
     /// A budget that counts, and limits nothing.
     pub fn new(budget_id: BudgetId, namespace: Namespace, scope: BudgetScope) -> Self {

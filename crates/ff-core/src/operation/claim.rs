@@ -15,7 +15,7 @@ use crate::id::{
     MemberName, Namespace, SignalId, SignalName, WorkerId, WorkerInstanceId,
 };
 use crate::limits;
-use crate::state::{AttemptType, Outcome};
+use crate::state::{AttemptType, Outcome, Standing};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
 
@@ -34,6 +34,31 @@ pub struct Claim {
     pub lease_ttl_ms: u64,
     /// The ids of the leases count up from here.
     pub seed: Uuid,
+    /// All that it takes is set aside, also what stands under no limits.
+    pub sets_aside: bool,
+}
+
+impl Claim {
+    /// One task of these lanes, all of the same weight, in the default namespace and for the default
+    /// time.
+    pub fn new(
+        worker_id: WorkerId,
+        worker_instance_id: WorkerInstanceId,
+        lanes: impl IntoIterator<Item = LaneId>,
+    ) -> Self {
+        Self {
+            namespace: Namespace::default(),
+            worker_id,
+            worker_instance_id,
+            lanes: lanes.into_iter().map(LaneShare::new).collect(),
+            order: LaneOrder::default(),
+            capabilities: Capabilities::default(),
+            max: 1,
+            lease_ttl_ms: limits::LEASE_TTL_MS,
+            seed: LeaseId::mint().uuid(),
+            sets_aside: false,
+        }
+    }
 }
 
 /// A lane of a claim, and what the rota owes it.
@@ -53,6 +78,38 @@ pub enum LaneOrder {
     Weighted,
     /// The first lane that has work.
     Ordered,
+}
+
+/// What a claim took: tasks, and executions that stand under limits.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Claimed {
+    pub tasks: Vec<Task>,
+    pub applicants: Vec<Applicant>,
+}
+
+/// An execution that is set aside for a claim until its limits have been asked: the claim may then
+/// lease it with [`super::ClaimAdmitted`]. If nobody does, it goes back to its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applicant {
+    pub execution_id: ExecutionId,
+    /// Of the lease that it would get.
+    pub lease_id: LeaseId,
+    pub lease_epoch: u64,
+    /// It would not go on with an open attempt.
+    pub opens_attempt: bool,
+    /// Its place in the queue: lowest first.
+    pub score: i64,
+    pub standing: Standing,
+}
+
+impl Claimed {
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty() && self.applicants.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.tasks.len() + self.applicants.len()
+    }
 }
 
 /// One claimed execution with all that its handler needs.

@@ -1,22 +1,26 @@
 //! The table of operations: one line each.
 
 use super::{
-    AddToFlow, AddedToFlow, Admission, AdmissionReleased, AppendFrames, Appended, ApplyEdge,
-    BudgetCreated, BudgetReset, Cancel, CancelFlow, Cancelled, CascadeCompletion, Cascaded,
-    ChangePriority, CheckAdmission, ClaimExecution, ClaimGrant, ClaimResumedExecution,
-    CloseWaitpoint, Complete, Completed, ConfirmAdmission, Confirmed, CreateBudget, CreateFlow,
-    CreatePendingWaitpoint, CreateQuotaPolicy, Delay, Delayed, Delete, DeleteBudget, DeleteFlow,
-    DeleteQuotaPolicy, Deleted, DeliverApproval, DeliverSignal, EdgeApplied, EdgeResolution,
-    EdgeStaged, ExpireExecution, Fail, Failed, Fired, FlowCancelled, FlowCreated, FlowReplayed,
-    GroupSet, Hold, IssueClaimGrant, IssueGrantAndClaim, IssueReclaimGrant, IssueToken,
-    IssuedReclaimGrant, IssuedWaitpoint, MarkLeaseExpired, PriorityChanged, Progressed,
-    PromoteDelayed, QuotaPolicyCreated, QuotaPolicyUpdated, ReclaimExecution, Reclaimed,
-    RecordSpend, Release, ReleaseAdmission, ReleaseBudget, Renew, Renewed, Replay, ReplayFlow,
-    Replayed, ReportUsage, ReportUsageAdmin, ResetBudget, ResolveEdge, Resume, ResumedNow, Revoke,
-    Revoked, RotateSecret, Rotated, SeedSecret, SetFlowTags, SetGroupPolicy, SetTags, Settled,
-    Signalled, StageEdge, Submit, SubmitFlow, Submitted, SubmittedFlow, Suspend, Suspended,
-    TagsSet, Task, Tick, Ticked, UpdateBudget, UpdateProgress, UpdateQuotaPolicy, UsageReported,
-    WaitChildren, WaitingChildren,
+    AddToFlow, AddedToFlow, Admission, AdmissionReleased, AdmissionVoided, AppendFrames, Appended,
+    ApplyEdge, AttachBudget, BlockForAdmission, BudgetCreated, BudgetReset, Cancel, CancelFlow,
+    Cancelled, CascadeCompletion, Cascaded, ChangePriority, CheckAdmission, ClaimAdmitted,
+    ClaimExecution, ClaimGrant, ClaimResumedExecution, CloseWaitpoint, Complete, Completed,
+    ConfirmAdmission, Confirmed, CreateBudget, CreateFlow, CreatePendingWaitpoint,
+    CreateQuotaPolicy, Delay, Delayed, Delete, DeleteBudget, DeleteFlow, DeleteQuotaPolicy,
+    Deleted, DeliverApproval, DeliverSignal, DeregisterWorker, DrainWorker, EdgeApplied,
+    EdgeResolution, EdgeStaged, EndForBudget, ExpireExecution, Fail, Failed, Fired, FlowCancelled,
+    FlowCreated, FlowReplayed, GrantAdmitted, GroupSet, HeartbeatWorker, Hold, IssueClaimGrant,
+    IssueGrantAndClaim, IssueReclaimGrant, IssueToken, IssuedReclaimGrant, IssuedWaitpoint,
+    LaneSet, LoseLease, MarkLeaseExpired, MarkWorkerDead, NamespaceSet, PriorityChanged,
+    Progressed, PromoteDelayed, QuotaPolicyCreated, QuotaPolicyUpdated, ReclaimExecution,
+    Reclaimed, RecordSpend, RegisterWorker, Release, ReleaseAdmission, ReleaseBudget, Renew,
+    Renewed, Replay, ReplayFlow, Replayed, ReportUsage, ReportUsageAdmin, ResetBudget, ResolveEdge,
+    Resume, ResumedNow, Revoke, Revoked, RotateSecret, Rotated, SeedSecret, SetFlowTags,
+    SetGroupPolicy, SetLane, SetNamespace, SetTags, SettleBudget, SettleSlots, SettleWaking,
+    SettleWorkerLoss, Settled, Signalled, StageEdge, Submit, SubmitFlow, Submitted, SubmittedFlow,
+    Suspend, Suspended, TagsSet, Task, Tick, Ticked, Unblock, UpdateBudget, UpdateProgress,
+    UpdateQuotaPolicy, UsageReported, VoidAdmission, WaitChildren, WaitingChildren, WorkerBeat,
+    WorkerGone, WorkerRegistered,
 };
 use crate::error::{EngineError, Refusal};
 use crate::id::{DocumentId, ExecutionId};
@@ -169,12 +173,31 @@ operations! {
     ReleaseBudget => Settled, "release_budget";
     ResetBudget => BudgetReset, "reset_budget";
     DeleteBudget => Settled, "delete_budget";
+    AttachBudget => Settled, "attach_budget";
+    SettleBudget => Settled, "settle_budget";
+    EndForBudget => Settled, "end_for_budget";
     CreateQuotaPolicy => QuotaPolicyCreated, "create_quota_policy";
     UpdateQuotaPolicy => QuotaPolicyUpdated, "update_quota_policy";
     DeleteQuotaPolicy => Settled, "delete_quota_policy";
     CheckAdmission => Admission, "check_admission";
     ConfirmAdmission => Confirmed, "confirm_admission";
     ReleaseAdmission => AdmissionReleased, "release_admission";
+    SettleWaking => Settled, "settle_waking";
+    RegisterWorker => WorkerRegistered, "register_worker";
+    HeartbeatWorker => WorkerBeat, "heartbeat_worker";
+    DrainWorker => Settled, "drain_worker";
+    DeregisterWorker => WorkerGone, "deregister_worker";
+    MarkWorkerDead => WorkerGone, "mark_worker_dead";
+    SettleWorkerLoss => Settled, "settle_worker_loss";
+    LoseLease => Settled, "lose_lease";
+    SetLane => LaneSet, "set_lane";
+    SetNamespace => NamespaceSet, "set_namespace";
+    BlockForAdmission => Settled, "block_execution_for_admission";
+    Unblock => Settled, "unblock_execution";
+    ClaimAdmitted => Box<Task>, "claim_admitted";
+    GrantAdmitted => ClaimGrant, "grant_admitted";
+    VoidAdmission => AdmissionVoided, "void_admission";
+    SettleSlots => Settled, "settle_slots";
     SeedSecret => Settled, "seed_waitpoint_hmac_secret";
     RotateSecret => Rotated, "rotate_waitpoint_hmac_secret";
 }

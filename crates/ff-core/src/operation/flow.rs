@@ -6,7 +6,7 @@ use crate::error::Refusal;
 use crate::id::{DocumentId, ExecutionId, FlowId, Kind, MemberName, Namespace};
 use crate::limits;
 use crate::partition::PartitionConfig;
-use crate::state::CancelPolicy;
+use crate::state::{Attached, CancelPolicy};
 use crate::tags::Tags;
 
 /// Makes a flow without members.
@@ -18,6 +18,8 @@ pub struct CreateFlow {
     pub tags: Tags,
     /// How long it is kept once it has ended; 24 hours if not given.
     pub retention_ms: Option<u64>,
+    /// What all its members stand under.
+    pub attached: Attached,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,9 +109,24 @@ pub struct Cascaded {
     pub more: bool,
 }
 
-pub(super) fn check_retention(retention_ms: Option<u64>) -> Result<(), Refusal> {
-    let retention_ms = retention_ms.unwrap_or_default();
-    check_range("retention_ms", retention_ms, 0, limits::DURATION_MAX_MS)
+impl CreateFlow {
+    /// A flow with nothing but defaults.
+    pub fn new(flow_id: FlowId, kind: Kind) -> Self {
+        Self {
+            flow_id,
+            namespace: Namespace::default(),
+            kind,
+            tags: Tags::default(),
+            retention_ms: None,
+            attached: Attached::default(),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Refusal> {
+        let retention_ms = self.retention_ms.unwrap_or_default();
+        check_range("retention_ms", retention_ms, 0, limits::DURATION_MAX_MS)?;
+        self.attached.check()
+    }
 }
 
 /// An operation on one flow.
@@ -134,7 +151,7 @@ macro_rules! on_flow {
 pub(super) use on_flow;
 
 on_flow! {
-    CreateFlow, |op| check_retention(op.retention_ms);
+    CreateFlow, |op| op.check();
     SetFlowTags, |op| op.tags.check_point_write();
     CancelFlow, |op| check_bytes("reason", &op.reason, limits::REASON_BYTES);
     ReplayFlow, |op| check_members(op.members.as_deref());

@@ -6,7 +6,10 @@ use super::command::Shape;
 use crate::capability::Capabilities;
 use crate::check::check_range;
 use crate::error::Refusal;
-use crate::id::{ExecutionId, LaneId, LeaseId, PartitionKey, WorkerId, WorkerInstanceId};
+use crate::id::{
+    ExecutionId, LaneId, LeaseId, Namespace, PartitionKey, QuotaPolicyId, WorkerId,
+    WorkerInstanceId,
+};
 use crate::limits;
 use crate::time::TimestampMs;
 
@@ -32,6 +35,7 @@ pub struct ClaimExecution {
     pub worker_instance_id: WorkerInstanceId,
     pub lease_id: LeaseId,
     pub lease_ttl_ms: u64,
+    pub slots: TakenSlots,
 }
 
 /// The open attempt goes on, from a grant of this worker.
@@ -42,6 +46,7 @@ pub struct ClaimResumedExecution {
     pub worker_instance_id: WorkerInstanceId,
     pub lease_id: LeaseId,
     pub lease_ttl_ms: u64,
+    pub slots: TakenSlots,
 }
 
 /// An operator gives one execution to a worker in one step, whatever the worker can do. What the
@@ -53,6 +58,7 @@ pub struct IssueGrantAndClaim {
     pub worker_instance_id: WorkerInstanceId,
     pub lease_id: LeaseId,
     pub lease_ttl_ms: u64,
+    pub slots: TakenSlots,
 }
 
 /// Sets an execution whose lease was lost aside for this worker.
@@ -76,6 +82,42 @@ pub struct ReclaimExecution {
     pub lease_ttl_ms: u64,
     /// A cap below that of the policy: an execution that lost more leases than this fails.
     pub max_reclaim_count: Option<u32>,
+    pub slots: TakenSlots,
+}
+
+/// Slots that were taken for a lease which a claim by name is about to make. An execution that stands
+/// under quota policies is leased only with a slot of each:
+/// [`crate::backend::BackendExt::take_up`] takes those that its grant does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TakenSlots {
+    /// Of the lease that they were taken for.
+    pub lease_epoch: u64,
+    pub quota_policy_ids: Vec<QuotaPolicyId>,
+}
+
+/// The next execution for a worker, found by a scheduler that is not the worker: it is set aside, its
+/// limits are asked, and the worker gets a grant. See [`crate::backend::BackendExt::claim_for_worker`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimForWorker {
+    pub namespace: Namespace,
+    pub worker_id: WorkerId,
+    pub worker_instance_id: WorkerInstanceId,
+    pub lane: LaneId,
+    pub capabilities: Capabilities,
+    pub grant_ttl_ms: u64,
+}
+
+/// Makes a grant of what a claim has set aside, once all its limits have let it in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GrantAdmitted {
+    pub execution_id: ExecutionId,
+    /// Of the lease that it will get.
+    pub lease_epoch: u64,
+    pub worker_id: WorkerId,
+    pub worker_instance_id: WorkerInstanceId,
+    pub grant_ttl_ms: u64,
+    /// Quota policies of which a slot was taken for it.
+    pub slots: Vec<QuotaPolicyId>,
 }
 
 /// What the worker needs to use a grant.
@@ -127,6 +169,22 @@ impl ClaimGrant {
 
 fn check_grant_ttl(ttl_ms: u64) -> Result<(), Refusal> {
     check_range("grant_ttl_ms", ttl_ms, 1, limits::GRANT_TTL_MAX_MS)
+}
+
+impl Shape for GrantAdmitted {
+    fn check_shape(&self) -> Result<(), Refusal> {
+        check_grant_ttl(self.grant_ttl_ms)
+    }
+
+    fn target(&self) -> Option<ExecutionId> {
+        Some(self.execution_id)
+    }
+}
+
+impl ClaimForWorker {
+    pub fn check(&self) -> Result<(), Refusal> {
+        check_grant_ttl(self.grant_ttl_ms)
+    }
 }
 
 impl Shape for IssueClaimGrant {

@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use super::command::Shape;
 use super::edge::{check_join, check_texts};
-use super::flow::check_retention;
 use super::{CreateFlow, NewEdge, Submit};
 use crate::error::{Code, Refusal};
 use crate::id::{DocumentId, EdgeId, ExecutionId, FlowId, IdempotencyKey, MemberName, Namespace};
@@ -94,6 +93,7 @@ impl SubmitFlow {
         };
         part(self.flow.namespace.as_bytes());
         part(self.flow.kind.as_bytes());
+        part(format!("{:?}", self.flow.attached).as_bytes());
         for member in &self.members {
             part(member.name.as_bytes());
             part(&member.submit.fingerprint());
@@ -195,7 +195,7 @@ impl GraphEdge {
 
 impl Shape for SubmitFlow {
     fn check_shape(&self) -> Result<(), Refusal> {
-        check_retention(self.flow.retention_ms)?;
+        self.flow.check()?;
         let counts = [
             ("members", self.members.len(), 1, limits::FLOW_SUBMIT_MEMBERS),
             ("edges", self.edges.len(), 0, limits::FLOW_SUBMIT_EDGES),

@@ -1,6 +1,7 @@
 //! Operations are values: the struct that names the act is its argument, and each has one reply
 //! type. An operation is one atomic step in one partition.
 
+mod admission;
 mod budget;
 mod cancel;
 mod claim;
@@ -9,12 +10,15 @@ mod complete;
 mod delay;
 mod delete;
 mod edge;
+mod errand;
 mod fail;
 mod flow;
 mod frame;
 mod grant;
 mod graph;
 mod hold;
+mod lane;
+mod namespace;
 mod priority;
 mod progress;
 mod quota;
@@ -30,12 +34,22 @@ mod tick;
 mod trim;
 mod usage;
 mod waitpoint;
+mod worker;
 
+pub(crate) use admission::admission_reason;
+pub use admission::{
+    AdmissionVoided, BlockForAdmission, ClaimAdmitted, EndForBudget, SettleSlots, Unblock,
+    VoidAdmission,
+};
 pub use budget::{
-    BudgetCreated, BudgetReset, CreateBudget, DeleteBudget, ResetBudget, UpdateBudget,
+    AttachBudget, BudgetCreated, BudgetErrand, BudgetReset, CreateBudget, DeleteBudget,
+    ResetBudget, SettleBudget, UpdateBudget,
 };
 pub use cancel::{Cancel, Cancelled};
-pub use claim::{Claim, Extras, Input, LaneOrder, LaneShare, PreviousFailure, ResumeSignal, Task};
+pub use claim::{
+    Applicant, Claim, Claimed, Extras, Input, LaneOrder, LaneShare, PreviousFailure, ResumeSignal,
+    Task,
+};
 pub use command::{Command, Operation, Reply};
 pub use complete::{ClaimNext, Complete, Completed};
 pub use delay::{Delay, DelayUntil, Delayed};
@@ -44,6 +58,7 @@ pub use edge::{
     ApplyEdge, EdgeApplied, EdgeResolution, EdgeStaged, GroupSet, NewEdge, ResolveEdge,
     SetGroupPolicy, StageEdge, WaitChildren, WaitingChildren,
 };
+pub use errand::Errand;
 pub use fail::{Fail, Failed};
 pub use flow::{
     AddToFlow, AddedToFlow, CancelFlow, CascadeCompletion, Cascaded, CreateFlow, DeleteFlow,
@@ -51,17 +66,21 @@ pub use flow::{
 };
 pub use frame::{AppendFrames, Appended, AppendedFrame, NewFrame};
 pub use grant::{
-    ClaimExecution, ClaimGrant, ClaimResumedExecution, IssueClaimGrant, IssueGrantAndClaim,
-    IssueReclaimGrant, IssuedReclaimGrant, ReclaimExecution, Reclaimed,
+    ClaimExecution, ClaimForWorker, ClaimGrant, ClaimResumedExecution, GrantAdmitted,
+    IssueClaimGrant, IssueGrantAndClaim, IssueReclaimGrant, IssuedReclaimGrant, ReclaimExecution,
+    Reclaimed, TakenSlots,
 };
 pub(crate) use graph::Graph;
 pub use graph::{GraphEdge, GraphGroup, GraphMember, SubmitFlow, SubmittedFlow};
 pub use hold::{Hold, Release, Settled};
+pub use lane::{LaneSet, SetLane};
+pub use namespace::{Attach, NamespaceSet, SetNamespace};
 pub use priority::{ChangePriority, PriorityChanged};
 pub use progress::{Progressed, UpdateProgress};
 pub use quota::{
     Admission, AdmissionReleased, CheckAdmission, ConfirmAdmission, Confirmed, CreateQuotaPolicy,
-    DeleteQuotaPolicy, QuotaPolicyCreated, QuotaPolicyUpdated, ReleaseAdmission, UpdateQuotaPolicy,
+    DeleteQuotaPolicy, QuotaPolicyCreated, QuotaPolicyUpdated, ReleaseAdmission, SettleWaking,
+    UpdateQuotaPolicy,
 };
 pub use renew::{Renew, Renewed};
 pub use replay::{Replay, Replayed};
@@ -76,8 +95,12 @@ pub use tick::{ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed,
 pub use trim::{Trim, Trimmed};
 pub(crate) use usage::Report;
 pub use usage::{
-    RecordSpend, ReleaseBudget, ReportUsage, ReportUsageAdmin, Spender, UsageReported,
+    RecordSpend, ReleaseBudget, ReportToAll, ReportUsage, ReportUsageAdmin, Spender, UsageReported,
 };
 pub use waitpoint::{
     CloseWaitpoint, CreatePendingWaitpoint, IssueToken, IssuedWaitpoint, Remint, WaitpointRef,
+};
+pub use worker::{
+    DeregisterWorker, DrainWorker, HeartbeatWorker, LoseLease, LostWorker, MarkWorkerDead,
+    RegisterWorker, SettleWorkerLoss, WorkerBeat, WorkerGone, WorkerRegistered,
 };

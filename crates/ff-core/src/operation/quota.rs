@@ -95,6 +95,23 @@ pub struct AdmissionReleased {
     pub wake: Vec<ExecutionId>,
 }
 
+/// Executions whose turn it was need no more telling: they were let go, or wait no longer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettleWaking {
+    pub quota_policy_id: QuotaPolicyId,
+    pub execution_ids: Vec<ExecutionId>,
+}
+
+impl Shape for SettleWaking {
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        Some(DocumentId::quota_policy(self.quota_policy_id, partitions))
+    }
+}
+
 impl QuotaSpec {
     /// `invalid_quota_spec` for a number out of bounds, or a limit without a window.
     fn check(&self) -> Result<(), Refusal> {

@@ -1,5 +1,6 @@
 //! What time does: the tick over everything due, and its parts callable for one execution.
 
+use super::Errand;
 use super::command::Shape;
 use crate::check::check_range;
 use crate::error::Refusal;
@@ -22,6 +23,8 @@ pub struct Ticked {
     pub fired: Vec<(DueKind, u32)>,
     /// More is due: tick again at once.
     pub more: bool,
+    /// What the caller must do elsewhere; told again until that has been settled.
+    pub errands: Vec<Errand>,
 }
 
 /// Expires the execution if its deadline has passed.
@@ -71,6 +74,7 @@ impl Ticked {
             self.add(*kind, *count);
         }
         self.more |= other.more;
+        self.errands.extend(other.errands.iter().cloned());
     }
 
     fn add(&mut self, kind: DueKind, more: u32) {

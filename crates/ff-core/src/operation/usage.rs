@@ -23,6 +23,16 @@ pub struct ReportUsage {
     pub mode: Option<EnforcementMode>,
 }
 
+/// The same for every budget that its execution stands under, each a step of its own with the same
+/// key. See [`crate::backend::BackendExt::report_to_all`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportToAll {
+    pub spender: Spender,
+    pub dimensions: BTreeMap<Dimension, u64>,
+    pub dedup_key: Option<IdempotencyKey>,
+    pub mode: Option<EnforcementMode>,
+}
+
 /// Whose usage it is. The budget stands in another partition than the execution, so this is a label
 /// and proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,10 @@ use super::{
 };
 use crate::capability::Capabilities;
 use crate::error::{Code, Refusal};
-use crate::state::{FrameMode, TimeoutBehavior, UnknownFrameMode, UnknownTimeoutBehavior};
+use crate::id::BudgetId;
+use crate::state::{
+    Attached, FrameMode, TimeoutBehavior, UnknownFrameMode, UnknownTimeoutBehavior,
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +26,8 @@ struct PolicyJson {
     suspension_policy: Option<SuspensionJson>,
     max_signals_per_execution: Option<Number>,
     stream_policy: Option<StreamJson>,
+    budget_ids: Option<Vec<String>>,
+    quota_policy_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -118,6 +123,7 @@ impl Policy {
                 default.max_signals_per_execution,
             )?,
             stream: json.stream_policy.map_or(Ok(default.stream), StreamJson::read)?,
+            attached: attached(json.budget_ids, json.quota_policy_id)?,
         };
         policy.check()?;
         Ok(policy)
@@ -156,6 +162,8 @@ impl Policy {
                 "retention_maxlen": self.stream.retention_maxlen,
                 "retention_ttl_ms": self.stream.retention_ttl_ms,
             },
+            "budget_ids": texts(&self.attached.budget_ids),
+            "quota_policy_id": self.attached.quota_policy_id.map(|id| id.to_string()),
         })
     }
 
@@ -187,6 +195,10 @@ impl Backoff {
         json["jitter"] = self.jitter.into();
         json
     }
+}
+
+fn texts(ids: &[BudgetId]) -> Vec<String> {
+    ids.iter().map(ToString::to_string).collect()
 }
 
 /// The members of `value` that differ from `default`; none when all are equal.
@@ -286,6 +298,20 @@ impl StreamJson {
             retention_ttl_ms: whole(self.retention_ttl_ms)?,
         })
     }
+}
+
+fn attached(budgets: Option<Vec<String>>, quota: Option<String>) -> Result<Attached, Refusal> {
+    let malformed = |field, text: &str| Refusal::invalid(field, format!("{text:?} is no id"));
+    let budgets = budgets.unwrap_or_default();
+    let budgets = budgets
+        .iter()
+        .map(|text| text.parse().map_err(|_| malformed("budget_ids", text)))
+        .collect::<Result<Vec<BudgetId>, Refusal>>()?;
+    let quota = match quota {
+        Some(text) => Some(text.parse().map_err(|_| malformed("quota_policy_id", &text))?),
+        None => None,
+    };
+    Ok(Attached::new(budgets, quota))
 }
 
 fn capabilities(json: Option<RoutingJson>) -> Result<Capabilities, Refusal> {

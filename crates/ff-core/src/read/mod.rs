@@ -1,27 +1,34 @@
 //! Questions and answers. Reading changes nothing and needs no lease.
 
 mod audit;
+mod blocked;
 mod budget;
 mod explain;
 mod flow;
+mod lane;
 mod page;
 mod query;
 mod quota;
 mod record;
+mod route;
 mod search;
+mod standing;
 mod stream;
 mod subscription;
 mod waiting;
 mod walk;
+mod worker;
 
 pub use audit::{Audited, ListEntry, LogCheck, Repaired, Violation};
+pub use blocked::{ListBlocked, ListedBlock};
 pub use budget::{BudgetFilter, BudgetStatus, GetBudgetStatus, ListBudgets};
-pub use explain::{Action, Cause, Explanation, explain};
+pub use explain::{Action, Around, Cause, Explained, Explanation, LimitFound, Upstream, explain};
 pub use flow::{
     DescribeEdge, DescribeFlow, EdgeSnapshot, Eligibility, EvaluateEligibility, FlowCancellation,
     FlowEdges, FlowFilter, FlowMembers, FlowSnapshot, ListFlowEdges, ListFlowMembers, ListFlows,
     MemberSnapshot,
 };
+pub use lane::{DescribeLane, LaneFound, LaneSnapshot, ListLanes};
 pub use page::{Leaf, Page, Seen};
 pub use query::{
     Answer, Attempts, Audit, Context, Describe, Due, Dues, Events, Explain, Kids, ListAttempts,
@@ -33,7 +40,11 @@ pub use quota::{
     ReadQuotaLimits,
 };
 pub use record::Record;
+pub use route::{
+    ListFleets, ListOffers, ListQueued, ListRoutes, ListUnrouted, Nearest, Offer, Unrouted,
+};
 pub use search::{Filter, Search, SearchPosition};
+pub use standing::{ReadStanding, StandingFound};
 pub use stream::{
     ReadStream, ReadSummary, SUPERSEDED, ShelfFound, StreamClosed, StreamCursor, StreamFound,
     StreamPage, StreamRange, SummaryRead, Tail, Visibility, attempt_not_found,
@@ -41,3 +52,7 @@ pub use stream::{
 pub use subscription::{EventFilter, Follow, Followed, From, Subscription, Topic};
 pub use waiting::{ListPendingWaitpoints, ListSuspended, ListedSuspension, WaitingFilter};
 pub use walk::{Listed, Walk};
+pub use worker::{
+    DescribeWorker, LeasePosition, LeaseWalk, LeasesOf, ListExpiredLeases, ListWorkers,
+    ListedLease, WorkerSnapshot,
+};

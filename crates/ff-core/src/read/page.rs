@@ -17,6 +17,14 @@ impl<T> Default for Page<T> {
     }
 }
 
+impl<T> Page<T> {
+    /// The same page of what each item leads to.
+    pub fn try_map<U, E>(self, lead: impl FnMut(T) -> Result<U, E>) -> Result<Page<U>, E> {
+        let items = self.items.into_iter().map(lead).collect::<Result<_, _>>()?;
+        Ok(Page { items, next_cursor: self.next_cursor })
+    }
+}
+
 /// What an entry of a list is to a question.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Seen<T> {

@@ -4,23 +4,27 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::{
-    Audited, BudgetStatus, DescribeEdge, DescribeFlow, DescribeQuotaPolicy, EdgeSnapshot,
-    Eligibility, EvaluateEligibility, Explanation, FlowEdges, FlowMembers, FlowSnapshot,
-    GetBudgetStatus, ListBudgets, ListFlowEdges, ListFlowMembers, ListFlows, ListPendingWaitpoints,
-    ListQuotaPolicies, ListSuspended, ListedSuspension, Page, QuotaPolicyDescribed,
-    QuotaPolicySnapshot, ReadQuotaLimits, ReadStream, ReadSummary, Record, Search, StreamPage,
-    SummaryRead,
+    Audited, BudgetStatus, DescribeEdge, DescribeFlow, DescribeLane, DescribeQuotaPolicy,
+    DescribeWorker, EdgeSnapshot, Eligibility, EvaluateEligibility, Explained, FlowEdges,
+    FlowMembers, FlowSnapshot, GetBudgetStatus, LaneSnapshot, LeasesOf, ListBlocked, ListBudgets,
+    ListExpiredLeases, ListFleets, ListFlowEdges, ListFlowMembers, ListFlows, ListLanes,
+    ListOffers, ListPendingWaitpoints, ListQueued, ListQuotaPolicies, ListRoutes, ListSuspended,
+    ListUnrouted, ListWorkers, ListedBlock, ListedLease, ListedSuspension, Offer, Page,
+    QuotaPolicyDescribed, QuotaPolicySnapshot, ReadQuotaLimits, ReadStanding, ReadStream,
+    ReadSummary, Record, Search, StandingFound, StreamPage, SummaryRead, Unrouted, WorkerSnapshot,
 };
 use crate::check::{check_partition, check_range};
 use crate::content::Content;
 use crate::error::{EngineError, Refusal};
 use crate::event::Envelope;
-use crate::id::{ContentType, ExecutionId, Home, Kid, Kind, LeaseFence, WaitpointId, WaitpointKey};
+use crate::id::{
+    ContentType, ExecutionId, Home, Kid, Kind, LeaseFence, Namespace, WaitpointId, WaitpointKey,
+};
 use crate::limits;
 use crate::operation::ResumeSignal;
 use crate::partition::PartitionConfig;
 use crate::state::{
-    Attempt, AttemptState, Execution, QuotaSpec, SignalEffect, StateVector, Waitpoint,
+    Attempt, AttemptState, Execution, QuotaSpec, Route, SignalEffect, StateVector, Waitpoint,
     WaitpointState,
 };
 use crate::tags::Tags;
@@ -114,7 +118,8 @@ pub struct Events {
     pub gap: bool,
 }
 
-/// Why an execution is where it is.
+/// Why an execution is where it is, as far as its own records tell.
+/// [`crate::backend::BackendExt::explain`] asks this and, where it matters, the workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explain {
     pub execution_id: ExecutionId,
@@ -259,6 +264,18 @@ impl Query {
             Self::DescribeQuotaPolicy(q) => (None, Some(q.limit)),
             Self::ListQuotaPolicies(q) => (None, Some(q.limit)),
             Self::GetBudgetStatus(_) | Self::ReadQuotaLimits(_) => (None, None),
+            Self::ListWorkers(q) => (None, Some(q.limit)),
+            Self::LeasesOf(q) => (None, Some(q.limit)),
+            Self::ListExpiredLeases(q) => (None, Some(q.limit)),
+            Self::ListLanes(q) => (None, Some(q.limit)),
+            Self::ListBlocked(q) => (None, Some(q.limit)),
+            Self::ReadStanding(q) => (Some(q.execution_id), None),
+            Self::ListRoutes(q) => (None, Some(q.limit)),
+            Self::ListQueued(q) => (None, Some(q.limit)),
+            Self::ListUnrouted(q) => (None, Some(q.limit)),
+            Self::ListOffers(q) => (None, Some(q.limit)),
+            Self::ListFleets(q) => (None, Some(q.limit)),
+            Self::DescribeWorker(_) | Self::DescribeLane(_) => (None, None),
             Self::Due(_) | Self::Audit(_) | Self::ListKids(_) => (None, None),
         };
         id.map_or(Ok(()), |id| check_partition(id, partitions))?;
@@ -320,7 +337,7 @@ questions! {
     ListAttempts => Attempts, "list_attempts";
     ListEvents => Events, "list_events";
     Search => Page<Record>, "search_executions";
-    Explain => Option<Explanation>, "explain";
+    Explain => Option<Box<Explained>>, "explain";
     ListSignals => Signals, "list_signals";
     ObserveSignals => Vec<ResumeSignal>, "observe_signals";
     ListKids => Kids, "list_kids";
@@ -338,6 +355,19 @@ questions! {
     ReadQuotaLimits => Option<QuotaSpec>, "read_quota_policy_limits";
     DescribeQuotaPolicy => Option<Box<QuotaPolicyDescribed>>, "describe_quota_policy";
     ListQuotaPolicies => Page<QuotaPolicySnapshot>, "list_quota_policies";
+    DescribeWorker => Option<Box<WorkerSnapshot>>, "describe_worker";
+    ListWorkers => Page<WorkerSnapshot>, "list_workers";
+    LeasesOf => Page<ListedLease>, "leases_of";
+    ListExpiredLeases => Page<ListedLease>, "list_expired_leases";
+    DescribeLane => Box<LaneSnapshot>, "describe_lane";
+    ListLanes => Page<LaneSnapshot>, "list_lanes";
+    ListBlocked => Page<ListedBlock>, "list_blocked";
+    ReadStanding => Option<Box<StandingFound>>, "read_standing";
+    ListRoutes => Page<Route>, "list_routes";
+    ListQueued => Vec<ExecutionId>, "list_queued";
+    ListUnrouted => Page<Unrouted>, "list_unrouted";
+    ListOffers => Page<Offer>, "list_offers";
+    ListFleets => Page<Namespace>, "list_fleets";
     ReadStream => StreamPage, "read_stream";
     ReadSummary => SummaryRead, "read_summary";
     Due => Dues, "due";

@@ -9,7 +9,7 @@ use crate::id::{
     Namespace, SuspensionId, WaitpointId, WorkerId, WorkerInstanceId,
 };
 use crate::policy::Policy;
-use crate::state::{Execution, FailureClass, Grant, Phase, StateVector};
+use crate::state::{Execution, FailureClass, Grant, LaneState, Phase, StateVector};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
 
@@ -72,6 +72,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// As it reads while its lane is in this state.
+    #[must_use]
+    pub fn in_lane(self, lane: LaneState) -> Self {
+        Self { state: self.state.in_lane(lane), ..self }
+    }
+
     /// The record of `execution` as it is at `now`.
     pub fn of(execution: &Execution, now: TimestampMs) -> Self {
         let about = &execution.about;

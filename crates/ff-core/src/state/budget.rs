@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::index::earliest;
 use super::{Due, DueKind, List, Listing};
 use crate::error::{Code, Refusal};
-use crate::id::{BudgetId, Dimension, FlowId, LaneId, Namespace};
+use crate::id::{BudgetId, Dimension, DocumentId, FlowId, LaneId, Namespace};
 use crate::limits;
+use crate::partition::PartitionConfig;
 use crate::time::TimestampMs;
 
 /// The record of a budget. What each execution used, and the keys of reports that were counted,
@@ -36,15 +37,30 @@ pub struct Budget {
     pub next_reset_at: Option<TimestampMs>,
     pub ledgers: LedgerPages,
     pub keys: UsageKeyPages,
+    /// What is still to be done elsewhere.
+    pub pending: BudgetWork,
 }
 
-/// What a budget is for, as its owner says. Nothing follows from it but where it is listed.
+/// What a budget means for others and that has not been settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BudgetWork {
+    /// It is to be attached where its scope says.
+    pub attach: bool,
+    /// Since when there is room again for executions that it keeps back.
+    pub admit: Option<TimestampMs>,
+    /// Since when what runs under it is to end.
+    pub enforce: Option<TimestampMs>,
+    /// When that is told again.
+    pub tell_at: Option<TimestampMs>,
+}
+
+/// What a budget is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BudgetScope {
     Flow(FlowId),
     Lane(LaneId),
     Namespace(Namespace),
-    /// Anything else.
+    /// Whatever attaches it by its id.
     Custom(String),
 }
 
@@ -77,16 +93,15 @@ pub enum EnforcementMode {
     Refuse,
 }
 
-/// What the owner of a budget wants done when a hard limit is passed. A budget keeps and shows it;
-/// nothing acts on it.
+/// What a hard limit does besides keeping new claims away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HardAction {
     #[default]
     Block,
-    /// Cancel running executions.
+    /// Running executions are cancelled.
     Cancel,
-    /// Fail running executions without a retry.
+    /// Running executions fail without a retry.
     Fail,
 }
 
@@ -143,6 +158,20 @@ pub struct UsageKeyPages {
 }
 
 impl BudgetScope {
+    /// The document that it is attached to; none: whatever names it.
+    pub fn document(
+        &self,
+        namespace: &Namespace,
+        partitions: &PartitionConfig,
+    ) -> Option<DocumentId> {
+        match self {
+            Self::Flow(flow) => Some(DocumentId::flow(*flow, partitions)),
+            Self::Lane(lane) => Some(DocumentId::lane(namespace, lane)),
+            Self::Namespace(namespace) => Some(DocumentId::namespace(namespace)),
+            Self::Custom(_) => None,
+        }
+    }
+
     /// Reads scope type and scope id, or `invalid_budget_scope`.
     pub fn parse(scope_type: &str, scope_id: &str) -> Result<Self, Refusal> {
         let scope = match scope_type {
@@ -234,6 +263,13 @@ impl Budget {
         })
     }
 
+    /// What is at or above a hard limit in this period, whether it is over or not.
+    pub fn is_used_up(&self) -> bool {
+        let reached =
+            |counter: &Counter| counter.limits.hard > 0 && counter.used >= counter.limits.hard;
+        self.dimensions.values().any(reached)
+    }
+
     /// Whether the next period has begun.
     pub fn is_over(&self, now: TimestampMs) -> bool {
         self.next_reset_at.is_some_and(|at| at <= now)
@@ -262,6 +298,7 @@ impl Budget {
             self.next_reset_at.map(at(DueKind::BudgetReset)),
             void.map(at(DueKind::RetentionTrimmer)),
             self.keys.until.map(at(DueKind::RetentionTrimmer)),
+            self.pending.tell_at.map(at(DueKind::Outbox)),
         ])
     }
 

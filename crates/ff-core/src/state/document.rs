@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, Due, Flow, Listing, QuotaPolicy};
+use super::{Attached, Budget, Due, Flow, Lane, Listing, NamespaceRecord, QuotaPolicy, Worker};
 use crate::id::{DocumentId, Namespace};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub enum Body {
     Flow(Box<Flow>),
     Budget(Box<Budget>),
     QuotaPolicy(Box<QuotaPolicy>),
+    Worker(Box<Worker>),
+    Lane(Box<Lane>),
+    NamespaceRecord(Box<NamespaceRecord>),
 }
 
 /// One kind of body.
@@ -57,7 +60,7 @@ macro_rules! parts {
     )+};
 }
 
-parts! { Flow Budget QuotaPolicy }
+parts! { Flow Budget QuotaPolicy Worker Lane NamespaceRecord }
 
 impl Document {
     pub fn namespace(&self) -> &Namespace {
@@ -65,6 +68,9 @@ impl Document {
             Body::Flow(flow) => &flow.namespace,
             Body::Budget(budget) => &budget.namespace,
             Body::QuotaPolicy(policy) => &policy.namespace,
+            Body::Worker(worker) => &worker.namespace,
+            Body::Lane(lane) => &lane.namespace,
+            Body::NamespaceRecord(record) => &record.namespace,
         }
     }
 
@@ -74,16 +80,22 @@ impl Document {
             Body::Flow(flow) => flow.due(),
             Body::Budget(budget) => budget.due(),
             Body::QuotaPolicy(policy) => policy.due(),
+            Body::Worker(worker) => worker.due(),
+            Body::Lane(_) | Body::NamespaceRecord(_) => None,
         }
     }
 
     /// Every entry that stores must list it with.
     pub fn listings(&self) -> impl Iterator<Item = Listing<'_>> {
-        match &self.body {
-            Body::Flow(flow) => std::iter::once(flow.listing()),
-            Body::Budget(budget) => std::iter::once(budget.listing()),
-            Body::QuotaPolicy(policy) => std::iter::once(policy.listing()),
-        }
+        let entry = match &self.body {
+            Body::Flow(flow) => Some(flow.listing()),
+            Body::Budget(budget) => Some(budget.listing()),
+            Body::QuotaPolicy(policy) => Some(policy.listing()),
+            Body::Worker(worker) => worker.listing(),
+            Body::Lane(lane) => Some(lane.listing()),
+            Body::NamespaceRecord(_) => None,
+        };
+        entry.into_iter()
     }
 
     pub fn flow(&self) -> Option<&Flow> {
@@ -96,5 +108,28 @@ impl Document {
 
     pub fn quota_policy(&self) -> Option<&QuotaPolicy> {
         QuotaPolicy::of(&self.body)
+    }
+
+    pub fn worker(&self) -> Option<&Worker> {
+        Worker::of(&self.body)
+    }
+
+    pub fn lane(&self) -> Option<&Lane> {
+        Lane::of(&self.body)
+    }
+
+    /// What everything in it stands under, if it is something that can be said of.
+    pub fn attached(&self) -> Option<&Attached> {
+        match &self.body {
+            Body::Flow(flow) => Some(&flow.attached),
+            Body::Lane(lane) => Some(&lane.attached),
+            Body::NamespaceRecord(record) => Some(&record.attached),
+            Body::Budget(_) | Body::QuotaPolicy(_) | Body::Worker(_) => None,
+        }
+    }
+
+    /// What was said of a namespace as a whole.
+    pub fn about_namespace(&self) -> Option<&NamespaceRecord> {
+        NamespaceRecord::of(&self.body)
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Failure, LostBy, Member, Phase, PublicState, StreamEnd, Waits};
-use crate::id::{ContentType, ExecutionId, Kind, LaneId, LeaseFence, Namespace};
-use crate::policy::Policy;
+use super::{Attempt, Failure, LostBy, Member, Phase, PublicState, Runnable, StreamEnd, Waits};
+use crate::id::{ContentType, ExecutionId, Kind, LaneId, LeaseFence, Namespace, QuotaPolicyId};
+use crate::policy::{Policy, Retention};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
 
@@ -42,6 +42,8 @@ pub struct Execution {
     pub last_capability_mismatch_at: Option<TimestampMs>,
     pub last_transition_at: TimestampMs,
     pub waits: Waits,
+    /// Slots of leases that have ended and that may not have been given back yet.
+    pub owed: Option<Box<Owed>>,
     /// Its part in a flow.
     pub member: Option<Box<Member>>,
     pub phase: Phase,
@@ -60,6 +62,8 @@ pub struct About {
     pub execution_deadline_at: Option<TimestampMs>,
     pub trace_context: Option<String>,
     pub policy: Arc<Policy>,
+    /// What its namespace said of retention, for what the policy does not say.
+    pub retention: Retention,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -122,6 +126,21 @@ pub enum LeaseEndReply {
     },
 }
 
+/// What must be done for other homes. It is told with the step that wrote it, and again until it has
+/// been settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owed {
+    pub slots: Vec<OwedSlot>,
+    /// When it is told again.
+    pub due_at: TimestampMs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwedSlot {
+    pub quota_policy_id: QuotaPolicyId,
+    pub lease_epoch: u64,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseLoss {
     pub fence: LeaseFence,
@@ -142,6 +161,19 @@ impl LeaseEndReply {
 }
 
 impl Execution {
+    /// Slots of quota policies that its lease holds, or its grant for the next lease.
+    pub fn slots(&self) -> Vec<OwedSlot> {
+        let (slots, lease_epoch) = match &self.phase {
+            Phase::Active(lease) => (&lease.slots[..], self.lease_epoch),
+            Phase::Runnable(Runnable { grant: Some(grant), .. }) if !grant.lapsed => {
+                (&grant.slots[..], self.lease_epoch + 1)
+            }
+            _ => return Vec::new(),
+        };
+        let owed = |&quota_policy_id| OwedSlot { quota_policy_id, lease_epoch };
+        slots.iter().map(owed).collect()
+    }
+
     pub fn policy(&self) -> &Policy {
         &self.about.policy
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Due, DueKind, List, Listing, PublicState};
+use super::{Attached, Due, DueKind, List, Listing, PublicState};
 use crate::id::{FlowId, Kind, Namespace};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
@@ -19,6 +19,8 @@ pub struct Flow {
     pub created_at: TimestampMs,
     /// How long it is kept once it has ended.
     pub retention_ms: u64,
+    /// What all its members stand under.
+    pub attached: Attached,
     /// What a submit with the same idempotency key is compared with.
     pub fingerprint: Option<[u8; 32]>,
     /// Counts changes of members, edges and groups.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{WorkerId, WorkerInstanceId};
+use crate::id::{QuotaPolicyId, WorkerId, WorkerInstanceId};
 use crate::time::TimestampMs;
 
 /// A permission for one worker to claim one execution, used once. While it lives, the execution is
@@ -15,6 +15,8 @@ pub struct Grant {
     /// The instance that it was made out to, if one was named.
     pub worker_instance_id: Option<WorkerInstanceId>,
     pub expires_at: TimestampMs,
+    /// Quota policies of which a slot was taken for its claim.
+    pub slots: Vec<QuotaPolicyId>,
     /// Its time is over and the execution is back in its queue. It is kept so that a late claim
     /// learns why it is refused.
     pub lapsed: bool,
@@ -26,6 +28,8 @@ pub enum GrantKind {
     Claim,
     /// Given after a lost lease.
     Reclaim,
+    /// A claim has set it aside until its limits have been asked.
+    Admission,
 }
 
 impl GrantKind {
@@ -33,6 +37,7 @@ impl GrantKind {
         match self {
             Self::Claim => "claim",
             Self::Reclaim => "reclaim",
+            Self::Admission => "admission",
         }
     }
 }

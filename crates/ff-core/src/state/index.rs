@@ -45,10 +45,13 @@ pub enum DueKind {
     BudgetReset,
     QuotaReconciler,
     RetentionTrimmer,
+    WorkerTtl,
+    Unblock,
+    Outbox,
 }
 
 impl DueKind {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::ExecutionDeadline,
         Self::AttemptTimeout,
         Self::LeaseExpiry,
@@ -64,6 +67,9 @@ impl DueKind {
         Self::BudgetReset,
         Self::QuotaReconciler,
         Self::RetentionTrimmer,
+        Self::WorkerTtl,
+        Self::Unblock,
+        Self::Outbox,
     ];
 
     /// The scanner under whose name it counts.
@@ -84,6 +90,9 @@ impl DueKind {
             Self::BudgetReset => "budget_reset",
             Self::QuotaReconciler => "quota_reconciler",
             Self::RetentionTrimmer => "retention_trimmer",
+            Self::WorkerTtl => "worker_ttl",
+            Self::Unblock => "unblock",
+            Self::Outbox => "outbox",
         }
     }
 }
@@ -97,12 +106,26 @@ impl Execution {
             namespace: &self.about.namespace,
             lane: &self.about.lane,
             class: &self.about.policy.required_capabilities,
-            score: self.score(),
+            score: self.score(runnable.ageing_ms),
         })
     }
 
-    fn score(&self) -> i64 {
-        self.about.created_at.0 - i64::from(self.priority) * PRIORITY_WEIGHT
+    /// The score of its place, whether or not it stands there now.
+    pub(crate) fn standing_score(&self) -> i64 {
+        let ageing_ms = match &self.phase {
+            Phase::Runnable(runnable) => runnable.ageing_ms,
+            _ => 0,
+        };
+        self.score(ageing_ms)
+    }
+
+    /// Where ageing holds, one level of priority is worth that much waiting.
+    fn score(&self, ageing_ms: u64) -> i64 {
+        let level = match i64::try_from(ageing_ms) {
+            Ok(0) | Err(_) => PRIORITY_WEIGHT,
+            Ok(ageing) => ageing,
+        };
+        self.about.created_at.0 - i64::from(self.priority) * level
     }
 
     /// What time will do to it next, if nothing else happens first.
@@ -119,9 +142,11 @@ impl Execution {
     /// What time will do to it apart from its lease.
     pub fn other_due(&self) -> Option<Due> {
         let at = |kind| move |at| Due { at, kind };
+        let owed = self.owed.as_ref().map(|owed| owed.due_at).map(at(DueKind::Outbox));
         let always = earliest([
             self.deadline_at.map(at(DueKind::ExecutionDeadline)),
             self.waits.next_expiry().map(at(DueKind::PendingWaitpointExpiry)),
+            owed,
         ]);
         match &self.phase {
             Phase::Runnable(runnable) => {
@@ -133,6 +158,7 @@ impl Execution {
                     always,
                     delay.map(|d| d.until).map(at(DueKind::DelayedPromoter)),
                     grant.map(at(DueKind::GrantExpiry)),
+                    runnable.causes.recheck_at().map(at(DueKind::Unblock)),
                 ])
             }
             Phase::Active(lease) => {
@@ -142,8 +168,8 @@ impl Execution {
                 let timeout = suspension.timeout.map(|timeout| timeout.at);
                 earliest([always, timeout.map(at(DueKind::SuspensionTimeout))])
             }
-            // Members go with their flow.
-            Phase::Terminal(_) if self.member.is_some() => None,
+            // Nothing goes that owes something, and members go with their flow.
+            Phase::Terminal(_) if self.member.is_some() || owed.is_some() => owed,
             Phase::Terminal(terminal) => {
                 Some(terminal.kept_until).map(at(DueKind::RetentionTrimmer))
             }

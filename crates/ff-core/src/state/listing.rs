@@ -5,6 +5,7 @@
 //! stores note a claim in short and work it out later.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::{Document, Execution, Phase};
@@ -24,11 +25,28 @@ pub enum List {
     Budget,
     /// Quota policies, by their id, newest first.
     QuotaPolicy,
+    /// Registered workers, since they registered.
+    Worker,
+    /// Lanes that somebody has said something of, in the order of their names.
+    Lane,
+    /// Executions that were not admitted, by their own uuid, since they were blocked.
+    Blocked,
+    /// Those of them that wait for a worker, by their routes, lane by lane.
+    Unrouted,
 }
 
 impl List {
-    pub const ALL: [Self; 5] =
-        [Self::Waitpoint, Self::Suspended, Self::Flow, Self::Budget, Self::QuotaPolicy];
+    pub const ALL: [Self; 9] = [
+        Self::Waitpoint,
+        Self::Suspended,
+        Self::Flow,
+        Self::Worker,
+        Self::Lane,
+        Self::Blocked,
+        Self::Unrouted,
+        Self::Budget,
+        Self::QuotaPolicy,
+    ];
 
     /// The number under which stores keep it; never given to another list.
     pub const fn code(self) -> u8 {
@@ -36,17 +54,22 @@ impl List {
             Self::Waitpoint => 1,
             Self::Suspended => 2,
             Self::Flow => 3,
+            Self::Worker => 4,
+            Self::Lane => 5,
+            Self::Blocked => 6,
             Self::Budget => 8,
             Self::QuotaPolicy => 9,
+            Self::Unrouted => 10,
         }
     }
 
     /// Where what it lists stands.
     pub const fn family(self) -> HomeFamily {
         match self {
-            Self::Waitpoint | Self::Suspended | Self::Flow => {
+            Self::Waitpoint | Self::Suspended | Self::Flow | Self::Blocked | Self::Unrouted => {
                 HomeFamily::Partitions(PartitionFamily::Flow)
             }
+            Self::Worker | Self::Lane => HomeFamily::Namespaces,
             Self::Budget => HomeFamily::Partitions(PartitionFamily::Budget),
             Self::QuotaPolicy => HomeFamily::Partitions(PartitionFamily::Quota),
         }
@@ -110,12 +133,22 @@ impl Execution {
         let waitpoints = self.waits.open.iter().map(move |waitpoint| {
             entry(List::Waitpoint, waitpoint.created_at, waitpoint.id.uuid())
         });
-        let suspended = match &self.phase {
+        let standing = match &self.phase {
             Phase::Suspended(suspension) => {
                 Some(entry(List::Suspended, suspension.since, self.id.uuid()))
             }
+            Phase::Runnable(runnable) => {
+                let blocked = runnable.causes.admission.as_ref();
+                blocked.map(|blocked| entry(List::Blocked, blocked.since, self.id.uuid()))
+            }
             _ => None,
         };
-        waitpoints.chain(suspended)
+        waitpoints.chain(standing).chain(self.unrouted_listing())
     }
+}
+
+/// The name of an entry whose own name is text.
+pub(super) fn digest_name(text: &str) -> Uuid {
+    let digest = Sha256::digest(text.as_bytes());
+    Uuid::from_bytes(digest.first_chunk().copied().unwrap_or_default())
 }

@@ -3,6 +3,8 @@
 //! [`Phase`] is written so that illegal combinations cannot be: only an active execution has a
 //! lease, only a terminal one an outcome. [`StateVector`] is always derived from it as a whole.
 
+mod admission;
+mod attached;
 mod attempt;
 mod budget;
 mod condition;
@@ -12,38 +14,47 @@ mod failure;
 mod flow;
 mod grant;
 mod index;
+mod lane;
 mod listing;
 mod member;
+mod namespace;
 mod phase;
 mod quota;
+mod route;
 mod stream;
 mod suspension;
 mod vector;
 mod waitpoint;
+mod worker;
 
+pub use admission::{AdmissionBlock, AdmissionReason, LimitId};
+pub use attached::{Attached, Standing};
 pub use attempt::{Attempt, AttemptState, AttemptType};
 pub use budget::{
-    Breach, BreachKind, Budget, BudgetScope, Counter, EnforcementMode, HardAction, LastBreach,
-    LedgerPages, Limits, SoftAction, UsageKeyPages,
+    Breach, BreachKind, Budget, BudgetScope, BudgetWork, Counter, EnforcementMode, HardAction,
+    LastBreach, LedgerPages, Limits, SoftAction, UsageKeyPages,
 };
 pub use condition::{Condition, Count, CountKind, Heard, Matcher, SetMode, Tally, Weight};
 pub use document::{Body, Document, Part};
 pub use execution::{
-    About, Counts, Execution, LastEnd, LeaseEnd, LeaseEndReply, LeaseLoss, Progress,
+    About, Counts, Execution, LastEnd, LeaseEnd, LeaseEndReply, LeaseLoss, Owed, OwedSlot, Progress,
 };
 pub use failure::{CancelSource, Failure, FailureClass};
 pub use flow::{CancelPolicy, Flow, FlowCancel, FlowEnd, FlowState, MemberCounts, Work, WorkKind};
 pub use grant::{Grant, GrantKind};
 pub use index::{Due, DueKind, QueuePlace};
+pub use lane::{Lane, LaneState};
 pub use listing::{List, Listing, ListingPosition, Relisted};
 pub use member::{
     Counted, EdgeKind, EdgeState, Group, GroupState, Join, Member, OnSatisfied, Parent, Recounted,
 };
+pub use namespace::NamespaceRecord;
 pub use phase::{
     Cancellation, Causes, Children, Delay, DelayReason, Lease, LostBy, Next, Outcome, Phase,
     Runnable, Terminal,
 };
 pub use quota::{Holder, PendingSlots, QuotaPolicy, QuotaSpec, RateWindow, SlotId, Verdict};
+pub use route::Route;
 pub use stream::{
     Displaced, Frame, FrameId, FrameMode, Shelf, Stream, StreamEnd, UnknownFrameMode,
 };
@@ -59,3 +70,4 @@ pub use waitpoint::{
     CloseReason, ClosedRef, ClosedWaitpoint, KeyDigest, Signal, SignalEffect, Waitpoint,
     WaitpointState,
 };
+pub use worker::{Registration, Worker, WorkerLoss};

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CancelSource, Grant, PublicState, Suspension};
-use crate::id::{AttemptId, LeaseFence, LeaseId, WorkerId, WorkerInstanceId};
+use super::{AdmissionBlock, CancelSource, Grant, PublicState, Suspension};
+use crate::id::{AttemptId, LeaseFence, LeaseId, QuotaPolicyId, WorkerId, WorkerInstanceId};
 use crate::time::TimestampMs;
 
 /// Where an execution stands.
@@ -24,6 +24,10 @@ pub struct Runnable {
     pub since: TimestampMs,
     /// Goes with whatever changes the phase or the causes.
     pub grant: Option<Grant>,
+    /// The ageing of its lane when it became eligible; 0: none.
+    pub ageing_ms: u64,
+    /// How often it was let go to be looked at again since it was last claimed.
+    pub rechecks: u32,
 }
 
 /// Why a runnable execution may not be claimed; none: it is eligible. Causes stand side by side
@@ -37,6 +41,8 @@ pub struct Causes {
     /// Children it waits for.
     pub children: Option<Children>,
     pub delay: Option<Delay>,
+    /// Nobody may claim it, or nobody could.
+    pub admission: Option<AdmissionBlock>,
 }
 
 /// A wait for other members of the flow to end.
@@ -100,6 +106,8 @@ pub struct Lease {
     pub attempt_deadline_at: Option<TimestampMs>,
     /// It came from a grant: its instance may ask for the task again.
     pub granted: bool,
+    /// Quota policies of which it holds a slot.
+    pub slots: Vec<QuotaPolicyId>,
 }
 
 /// The one outcome.
@@ -203,7 +211,7 @@ impl Phase {
 
 impl Runnable {
     pub fn new(causes: Causes, next: Next, since: TimestampMs) -> Self {
-        Self { causes, next, since, grant: None }
+        Self { causes, next, since, grant: None, ageing_ms: 0, rechecks: 0 }
     }
 
     /// The grant, if it may still be used at `now`.
@@ -242,8 +250,17 @@ impl Causes {
         self.delay.filter(|_| self.hold.is_none() && !self.waits_for_members())
     }
 
+    /// When an execution that was not admitted is looked at again, if that is all it waits for.
+    pub(super) fn recheck_at(&self) -> Option<TimestampMs> {
+        let alone = self.hold.is_none() && !self.waits_for_members() && self.delay.is_none();
+        self.admission.as_ref().filter(|_| alone)?.recheck_at
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.hold.is_none() && !self.waits_for_members() && self.delay.is_none()
+        self.hold.is_none()
+            && !self.waits_for_members()
+            && self.delay.is_none()
+            && self.admission.is_none()
     }
 }
 

@@ -23,10 +23,22 @@ pub struct QuotaPolicy {
     /// Slots that are taken, numbered from 0 without holes.
     pub slots: u32,
     pub pending: PendingSlots,
-    /// Pending slots whose time is over: their executions are to be asked.
+    /// Slots whose executions are to be asked: pending ones whose time is over, and now and then
+    /// those that are held.
     pub overdue: Vec<SlotId>,
-    /// Executions that wait for a slot.
+    /// When that is told again.
+    pub ask_at: Option<TimestampMs>,
+    /// The slot to go on with when those that are held are looked at, and when.
+    pub patrol: u32,
+    pub patrol_at: Option<TimestampMs>,
+    /// Executions that wait in line.
     pub waiting: u32,
+    /// When it is looked whether somebody in line may come.
+    pub wake_at: Option<TimestampMs>,
+    /// Executions whose turn it is: they are to be let go.
+    pub waking: Vec<ExecutionId>,
+    /// When that is told again.
+    pub tell_at: Option<TimestampMs>,
 }
 
 /// 0 switches a part off.
@@ -111,8 +123,7 @@ impl QuotaPolicy {
     /// What a claim of this execution would be told. A claim that goes on with an attempt takes a
     /// slot and no place in the window.
     pub fn verdict(&self, id: ExecutionId, opens_attempt: bool, now: TimestampMs) -> Verdict {
-        let leaves_at = self.window.edge.map(|edge| edge.after(self.spec.window_ms()));
-        if opens_attempt && let Some(left) = leaves_at.filter(|at| *at > now) {
+        if opens_attempt && let Some(left) = self.closed_until(now) {
             let retry_after_ms = left.since(now) + self.spec.jitter(id);
             return Verdict::RateExceeded { retry_after_ms };
         }
@@ -121,6 +132,12 @@ impl QuotaPolicy {
             return Verdict::ConcurrencyExceeded { retry_after_ms };
         }
         Verdict::Admit
+    }
+
+    /// Whether the window lets nobody in, and until when.
+    pub fn closed_until(&self, now: TimestampMs) -> Option<TimestampMs> {
+        let leaves_at = self.window.edge.map(|edge| edge.after(self.spec.window_ms()));
+        leaves_at.filter(|at| *at > now)
     }
 
     /// How many more slots may be taken.
@@ -134,10 +151,15 @@ impl QuotaPolicy {
 
     pub(super) fn due(&self) -> Option<Due> {
         let at = |kind| move |at| Due { at, kind };
-        earliest([
-            self.pending.until.map(at(DueKind::QuotaReconciler)),
-            self.window.trim_at.map(at(DueKind::QuotaReconciler)),
-        ])
+        let looked_at = [
+            self.pending.until,
+            self.window.trim_at,
+            self.ask_at,
+            self.patrol_at,
+            self.wake_at,
+            self.tell_at,
+        ];
+        earliest(looked_at.map(|instant| instant.map(at(DueKind::QuotaReconciler))))
     }
 
     /// Newest first: the order of the list is that of negated time.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DelayReason, Execution, LostBy, Next, Outcome, Phase, Runnable};
+use super::{DelayReason, Execution, LaneState, LostBy, Next, Outcome, Phase, Runnable};
 use crate::time::TimestampMs;
 
 macro_rules! names {
@@ -126,6 +126,20 @@ pub struct StateVector {
     pub public_state: PublicState,
 }
 
+impl StateVector {
+    /// As it reads while its lane is in this state: what nobody may claim is not eligible.
+    #[must_use]
+    pub fn in_lane(mut self, lane: LaneState) -> Self {
+        if self.eligibility_state == EligibilityState::EligibleNow && !lane.gives_claims() {
+            self.eligibility_state = EligibilityState::BlockedByLaneState;
+            self.blocking_reason = BlockingReason::PausedByOperator;
+            self.blocking_detail = format!("the lane is {}", lane.as_str());
+            self.public_state = PublicState::Waiting;
+        }
+        self
+    }
+}
+
 impl Execution {
     pub fn lifecycle_phase(&self) -> LifecyclePhase {
         match self.phase {
@@ -153,6 +167,9 @@ impl Execution {
                 }
                 EligibilityState::NotEligibleUntilTime => PublicState::Delayed,
                 EligibilityState::BlockedByDependencies => PublicState::WaitingChildren,
+                EligibilityState::BlockedByBudget | EligibilityState::BlockedByQuota => {
+                    PublicState::RateLimited
+                }
                 _ => PublicState::Waiting,
             },
         }
@@ -226,6 +243,11 @@ fn eligibility(runnable: &Runnable) -> (EligibilityState, BlockingReason, &str) 
         Some(DelayReason::Resume) => {
             (EligibilityState::NotEligibleUntilTime, BlockingReason::WaitingForResumeDelay, "")
         }
-        None => (EligibilityState::EligibleNow, BlockingReason::WaitingForWorker, ""),
+        None => match &causes.admission {
+            Some(block) => {
+                (block.reason.eligibility(), block.reason.blocking_reason(), &block.detail)
+            }
+            None => (EligibilityState::EligibleNow, BlockingReason::WaitingForWorker, ""),
+        },
     }
 }

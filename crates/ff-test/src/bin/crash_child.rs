@@ -15,6 +15,7 @@ use ff_core::id::{ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstance
 use ff_core::operation::{Cancel, Claim, Complete, LaneOrder, LaneShare, Submit, Task};
 use ff_core::state::CancelSource;
 use ff_engine::{Engine, EngineOptions, Shutdown};
+use ff_test::registered::registration_of;
 use ff_test::world::{complete, fail};
 use uuid::Uuid;
 
@@ -78,7 +79,10 @@ async fn work(store: Arc<SqliteStore>, n: u32) {
             max: 4,
             lease_ttl_ms: 100,
             seed: Uuid::now_v7(),
+            sets_aside: false,
         };
+        // The same boot, however often the process begins again.
+        store.call(registration_of(&claim)).await.expect("registered");
         let tasks = store.claim(claim, Duration::from_secs(1)).await.expect("a claim");
         for task in tasks {
             tell(&format!("C {} {}", task.execution_id, task.lease_epoch));

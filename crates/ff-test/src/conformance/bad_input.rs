@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ff_core::backend::BackendExt;
 use ff_core::error::Code;
 use ff_core::limits;
 use ff_core::operation::{Claim, LaneShare, Submit};

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use ff_core::backend::BackendExt;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
 use ff_core::id::{Handle, HandleKind, LeaseId};

@@ -6,7 +6,7 @@ use ff_core::error::Code;
 use ff_core::event::{Detail, EventKind};
 use ff_core::limits;
 use ff_core::operation::{Complete, Delete, Deleted, Submit, Tick};
-use ff_core::read::{Explain, Filter, ListAttempts, ListEvents, ReadContext, ReadState};
+use ff_core::read::{Filter, ListAttempts, ListEvents, ReadContext, ReadState};
 use ff_core::state::Outcome;
 
 use crate::world::{World, code, complete, delay, tags};
@@ -25,7 +25,7 @@ pub async fn every_trace_but_the_events_is_removed(world: &World) {
     assert_eq!(world.find(id).await, None);
     assert_eq!(world.backend.ask(ReadState { execution_id: id }).await, Ok(None));
     assert_eq!(world.backend.ask(ReadContext { execution_id: id }).await, Ok(None));
-    assert_eq!(world.backend.ask(Explain { execution_id: id }).await, Ok(None));
+    assert_eq!(world.backend.explain(id).await, Ok(None));
     assert_eq!(code(world.result(id).await), Code::ExecutionNotFound);
     let attempts = ListAttempts { execution_id: id, after: None, limit: 10 };
     assert_eq!(code(world.backend.ask(attempts).await), Code::ExecutionNotFound);

@@ -6,21 +6,34 @@ use ff_core::backend::BackendExt;
 use ff_core::content::Content;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
-use ff_core::id::{ExecutionId, Home, Subject};
+use ff_core::id::{ExecutionId, Home, Namespace, Subject};
 use ff_core::limits;
 use ff_core::operation::{
-    ChangePriority, Complete, Delete, IssueToken, Release, Replay, ResetBudget, Submit, Submitted,
-    Suspend, SuspendTimeout, WaitpointRef,
+    Attach, ChangePriority, Complete, Delete, IssueToken, Release, Replay, ResetBudget,
+    SetNamespace, Submit, Submitted, Suspend, SuspendTimeout, WaitpointRef,
 };
+use ff_core::policy::Retention;
 use ff_core::read::ListEvents;
-use ff_core::state::TimeoutBehavior;
+use ff_core::state::{LaneState, TimeoutBehavior};
 
+use crate::fleet::{deregister, drain, register, set_lane};
 use crate::graphs::FLOW_EVENTS;
 use crate::limits::{budget, usage};
 use crate::waits::{signal, suspend, wildcard};
 use crate::world::{
     World, cancel, complete, delay, fail, hold, progress, renew, revoke, set_tags, tags,
 };
+
+/// Puts a worker and a lane through what happens to them.
+async fn fleet_life(world: &World) {
+    world.act(register("w-1")).await;
+    world.act(drain("w-1")).await;
+    world.act(deregister("w-1")).await;
+    world.act(set_lane("else", LaneState::Paused)).await;
+    let retention = Some(Retention { skipped_ms: Some(5), ..Retention::default() });
+    let (namespace, attach) = (Namespace::default(), Attach::default());
+    world.act(SetNamespace { namespace, attach, retention }).await;
+}
 
 /// Puts one execution through every transition there is and deletes it.
 async fn whole_life(world: &World) -> ExecutionId {
@@ -67,6 +80,8 @@ async fn limits_are_passed(world: &World) {
 }
 
 pub async fn every_transition_is_one_event(world: &World) {
+    fleet_life(world).await;
+    world.advance(1).await;
     whole_life(world).await;
     // Later, so that it comes behind the first whatever its partition.
     world.advance(1).await;
@@ -83,6 +98,11 @@ pub async fn every_transition_is_one_event(world: &World) {
     assert_eq!(
         kinds,
         [
+            WorkerJoined,
+            WorkerDraining,
+            WorkerLost,
+            LaneChanged,
+            NamespaceChanged,
             Submitted,
             Claimed,
             Progressed,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ff_core::backend::BackendExt;
 use ff_core::event::EventKind;
 use ff_core::operation::{Hold, InFlow, Replay, SetFlowTags, Submit};
-use ff_core::read::{Cause, EventFilter, Explain, Filter, FlowFilter, Follow, From, ListFlows};
+use ff_core::read::{Cause, EventFilter, Filter, FlowFilter, Follow, From, ListFlows};
 use ff_core::state::{CancelPolicy, EdgeKind, FlowState, PublicState};
 
 use crate::graphs::{FLOW_EVENTS, create_flow};
@@ -188,7 +188,7 @@ pub async fn a_blocked_member_says_what_it_waits_for(world: &World) {
     let drawn = world.submit_flow(world.draw(&["a", "b", "c"], &["a>c", "b>c"])).await;
     world.run(&drawn, "a").await;
     let explain = async |name: &str| {
-        let found = world.backend.ask(Explain { execution_id: drawn.id(name) }).await.unwrap();
+        let found = world.backend.explain(drawn.id(name)).await.unwrap();
         found.unwrap()
     };
     let why = explain("c").await;

@@ -44,7 +44,7 @@ pub async fn a_lapse_is_no_transition(world: &World) {
     assert_eq!(at, world.now().await.after(GRANT_MS));
     world.advance(MS).await;
     let fired = vec![(DueKind::GrantExpiry, 1)];
-    assert_eq!(world.act(tick()).await, Ticked { fired, more: false });
+    assert_eq!(world.act(tick()).await, Ticked { fired, more: false, ..Ticked::default() });
     assert_eq!(DueKind::GrantExpiry.scanner(), "grant_expiry");
     let after = world.describe(id).await;
     assert_eq!((after.state, after.grant), (before.state, None));
@@ -92,7 +92,7 @@ pub async fn a_deadline_comes_before_the_end_of_a_grant(world: &World) {
     let id = world.granted(world.work_with(json)).await;
     world.advance(MS).await;
     let fired = vec![(DueKind::ExecutionDeadline, 1)];
-    assert_eq!(world.act(tick()).await, Ticked { fired, more: false });
+    assert_eq!(world.act(tick()).await, Ticked { fired, more: false, ..Ticked::default() });
     assert_eq!(world.public_state(id).await, PublicState::Expired);
 }
 

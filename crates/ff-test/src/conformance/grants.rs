@@ -7,7 +7,7 @@ use ff_core::id::{PartitionFamily, PartitionKey};
 use ff_core::limits;
 use ff_core::operation::{ChangePriority, ClaimExecution, IssueClaimGrant, Release, Submit};
 use ff_core::policy::Policy;
-use ff_core::read::{Cause, Explain};
+use ff_core::read::Cause;
 use ff_core::state::{GrantKind, PublicState};
 
 use crate::grants::{GRANT_MS, claim_granted, grant_and_claim, instance, issue_grant, worker};
@@ -169,9 +169,7 @@ pub async fn a_deadline_that_passed_ends_it_instead(world: &World) {
 
 pub async fn explain_says_for_whom_it_is_set_aside(world: &World) {
     let id = world.granted(world.work()).await;
-    let explain = async || {
-        world.backend.ask(Explain { execution_id: id }).await.unwrap().expect("an explanation")
-    };
+    let explain = async || world.backend.explain(id).await.unwrap().expect("an explanation");
     let explanation = explain().await;
     assert_eq!((explanation.cause, explanation.cause.as_str()), (Cause::Granted, "granted"));
     assert!(explanation.summary.contains("pool"), "{}", explanation.summary);

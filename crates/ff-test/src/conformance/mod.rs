@@ -6,6 +6,8 @@
 #[macro_use]
 mod suite;
 
+pub mod admission;
+pub mod admission_by_name;
 pub mod append;
 pub mod append_fence;
 pub mod approvals;
@@ -15,6 +17,7 @@ pub mod bad_input;
 pub mod batch;
 pub mod best_effort;
 pub mod bindings;
+pub mod blocked;
 pub mod budgets;
 pub mod buffered;
 pub mod cancel;
@@ -46,10 +49,12 @@ pub mod grant_and_claim;
 pub mod grant_claim;
 pub mod grant_lapse;
 pub mod grants;
+pub mod heartbeat;
 pub mod hold;
 pub mod idempotency;
 pub mod inbox;
 pub mod inbox_changes;
+pub mod lane_states;
 pub mod lanes;
 pub mod lease_expiry;
 pub mod lease_renewal;
@@ -69,6 +74,7 @@ pub mod resume_policy;
 pub mod resume_signals;
 pub mod retention;
 pub mod revoke;
+pub mod routes;
 pub mod search;
 pub mod secrets;
 pub mod signal_dedup;
@@ -96,10 +102,53 @@ pub mod upkeep;
 pub mod usage;
 pub mod waitpoint_end;
 pub mod waitpoints;
+pub mod worker_loss;
+pub mod workers;
 
 pub use suite::{Case, Making, run};
 
 suite! { ($)
+    admission {
+        what_stands_under_a_used_up_budget_is_kept_back
+        a_budget_with_room_lets_everybody_in
+        what_was_kept_back_is_looked_at_again
+        a_limit_that_is_gone_holds_nobody_up
+        all_that_an_execution_stands_under_applies
+        what_is_attached_must_be_there
+        a_slot_is_held_from_the_claim_to_the_end_of_the_lease
+        the_best_in_line_comes_first
+        who_waits_for_work_gets_what_was_let_go
+        a_turn_that_nobody_takes_passes_on
+        a_window_lets_in_as_many_as_it_says
+        a_resumed_attempt_takes_no_place_in_the_window
+        a_raised_cap_lets_more_in_at_once
+        a_refusal_gives_back_the_slots_that_were_taken
+        what_is_set_aside_goes_back_to_its_place
+        a_slot_without_a_lease_is_given_back
+        a_voided_admission_cannot_begin_any_more
+        a_slot_whose_lease_lives_is_held
+        only_who_set_it_aside_may_lease_it
+        what_is_owed_is_told_until_it_is_given_back
+        a_free_lane_pays_nothing_for_limits_elsewhere
+        room_lets_go_what_was_kept_back
+        what_another_budget_keeps_back_stays
+        a_hard_limit_may_end_what_runs
+        a_budget_is_attached_where_its_scope_says
+        what_is_gone_may_stay_attached
+    }
+    admission_by_name {
+        a_claim_by_name_takes_a_slot
+        a_claim_by_name_without_its_slots_is_refused
+        a_refusal_leaves_the_grant_valid
+        an_operator_gives_out_work_whatever_budgets_say_and_asks_quotas
+        an_attempt_that_goes_on_by_name_takes_a_slot
+        a_policy_that_is_gone_holds_no_grant_up
+        a_scheduler_gets_the_best_for_a_worker
+        a_grant_of_a_scheduler_holds_its_slots
+        a_grant_of_a_scheduler_lapses_with_its_slots
+        a_scheduler_passes_what_limits_keep_back
+        usage_goes_to_every_budget_that_an_execution_stands_under
+    }
     append {
         frames_come_out_as_they_went_in
         a_type_is_any_text_of_1_to_64_bytes
@@ -208,6 +257,21 @@ suite! { ($)
         a_budget_has_a_log_of_its_own
         budgets_are_listed_newest_first_in_pages
         budgets_are_found_by_their_scope
+    }
+    blocked {
+        each_reason_has_its_state
+        only_what_is_eligible_is_blocked
+        only_the_expected_reason_is_lifted
+        other_reasons_are_none_of_admission
+        what_is_let_go_wakes_who_waits
+        a_block_and_a_hold_stand_side_by_side
+        a_block_takes_a_grant_back
+        a_grant_lets_go_what_its_worker_can_run
+        a_worker_that_comes_lets_go_what_it_can_run
+        explain_names_what_is_lacking
+        blocked_ones_are_listed_longest_first
+        a_block_and_its_end_are_told
+        time_goes_on_for_what_is_blocked
     }
     buffered {
         every_form_is_met_by_signals_that_came_before
@@ -353,6 +417,14 @@ suite! { ($)
         a_suspended_execution_says_what_it_waits_for
         what_only_an_operator_resumes_says_so
         a_delayed_resume_says_until_when
+        a_used_up_budget_says_how_much_more_it_takes
+        a_full_quota_says_who_holds_it_and_when_to_come_back
+        what_nobody_can_run_names_the_nearest_worker
+        busy_workers_are_told_from_missing_ones
+        a_member_of_a_cancelled_flow_says_so
+        a_member_names_those_that_it_waits_for
+        records_alone_say_which_way_it_goes
+        every_cause_has_a_name_of_its_own
     }
     fail_retry {
         a_failure_waits_for_its_retry
@@ -573,6 +645,17 @@ suite! { ($)
         what_is_no_claim_keeps_the_grant
         a_hold_or_an_end_takes_the_grant_back
     }
+    heartbeat {
+        it_renews_and_reports_each_lease
+        a_cancellation_is_told_for_a_minute
+        what_was_cancelled_under_another_lease_is_no_cancellation
+        it_tells_of_paused_lanes_and_of_draining
+        waiting_ends_with_news
+        waiting_without_news_ends_with_its_time
+        news_of_others_is_none
+        nobody_waits_for_a_worker_that_is_not_registered
+        a_heartbeat_has_limits
+    }
     hold {
         a_held_execution_is_not_claimed_until_it_is_released
         holding_and_releasing_twice_is_already_satisfied
@@ -620,6 +703,26 @@ suite! { ($)
         a_removed_execution_leaves_nothing
         a_later_suspension_has_a_later_place
         an_unused_waitpoint_leaves_at_its_time
+    }
+    lane_states {
+        a_paused_lane_takes_submits_and_gives_nothing
+        a_draining_lane_is_emptied
+        a_disabled_lane_does_neither
+        running_work_is_untouched
+        a_repeated_submit_is_known_whatever_its_lane_takes
+        other_lanes_and_namespaces_go_on
+        a_lane_that_opens_wakes_those_who_wait
+        a_complete_that_claims_on_passes_a_closed_lane_over
+        what_waits_in_a_closed_lane_says_so
+        a_change_leaves_what_is_not_named
+        a_change_of_a_lane_is_one_event
+        waiting_is_worth_priority_where_priorities_age
+        a_change_of_ageing_holds_for_what_becomes_eligible_afterwards
+        a_place_in_the_queue_is_kept_over_a_grant
+        a_new_priority_is_weighed_as_the_lane_weighs
+        a_lane_tells_what_it_holds
+        a_lane_without_work_is_forgotten
+        lanes_are_listed_by_name_in_pages
     }
     lanes {
         a_claim_sees_only_its_lanes
@@ -713,7 +816,7 @@ suite! { ($)
         a_pending_slot_past_its_time_is_noted_and_kept
         holders_come_in_pages
         who_waits_is_woken_best_first
-        who_was_too_fast_does_not_wait_for_a_slot
+        who_was_too_fast_waits_for_the_window
         a_higher_cap_wakes_as_many_as_it_admits
         a_lowered_cap_takes_nothing_away_and_admits_nobody
         many_wait_in_order
@@ -823,6 +926,27 @@ suite! { ($)
         without_a_live_lease_there_is_nothing_to_revoke
         a_revocation_at_the_cap_fails_the_execution
         the_reason_has_a_limit
+    }
+    routes {
+        what_nobody_can_run_is_blocked_after_a_while
+        what_requires_nothing_is_never_blocked
+        only_live_workers_of_the_lane_count
+        a_worker_in_between_begins_the_while_anew
+        a_refresh_that_covers_lets_go_at_once
+        what_is_let_go_is_claimed_by_who_came
+        a_worker_lets_go_all_that_it_can_run
+        a_worker_lets_go_as_much_as_it_can_claim
+        many_are_blocked_and_let_go_in_batches
+        a_block_that_comes_too_late_is_taken_back
+        whoever_stops_leaves_the_rest_to_the_next
+        what_was_claimed_meanwhile_is_not_blocked
+        time_alone_lets_nothing_go
+        a_reclaim_grant_lets_go_what_its_worker_can_run
+        a_paused_lane_is_looked_at_all_the_same
+        routes_are_listed_while_something_stands_in_their_queues
+        those_who_wait_are_listed_route_by_route
+        fleets_and_what_they_offer_are_listed
+        a_detail_is_bounded
     }
     search {
         the_newest_comes_first
@@ -1160,5 +1284,45 @@ suite! { ($)
         a_closed_waitpoint_takes_no_signal
         only_a_waitpoint_of_the_execution_is_closed
         closed_ones_are_remembered_up_to_a_limit
+    }
+    worker_loss {
+        the_leases_of_a_silent_worker_are_lost_by_time
+        the_leases_of_a_worker_that_leaves_are_revoked_at_once
+        the_leases_of_a_worker_called_dead_are_revoked_at_once
+        who_stops_after_the_word_leaves_the_rest_to_the_timer
+        who_stops_half_way_leaves_the_rest_to_the_timer
+        a_loss_is_told_until_it_is_settled
+        only_what_is_over_is_settled
+        the_next_boot_keeps_its_leases
+        every_boot_is_lost_in_its_own_way
+        a_lease_that_another_holds_is_not_taken
+        a_namesake_in_another_namespace_keeps_its_leases
+        at_the_cap_the_loss_is_the_end
+        many_leases_are_taken_page_by_page
+        leases_of_an_instance_come_in_pages
+        a_renewal_on_the_way_changes_no_walk
+        expired_leases_are_listed_until_they_are_handled
+    }
+    workers {
+        a_worker_that_registers_is_described_and_listed
+        the_same_boot_refreshes
+        a_live_name_belongs_to_one_worker_and_one_boot
+        a_name_is_free_again_when_its_worker_is_gone
+        a_heartbeat_keeps_a_worker_alive
+        a_heartbeat_of_nobody_or_of_another_boot_is_not_registered
+        a_silent_worker_is_dead
+        a_draining_worker_gets_nothing
+        a_worker_that_is_gone_claims_nothing
+        a_waiting_claim_ends_when_its_worker_is_gone
+        the_end_of_a_task_stands_whoever_may_go_on
+        only_a_registered_worker_drains
+        a_waiting_claim_ends_when_its_worker_drains
+        a_refresh_keeps_the_wish_to_drain
+        leaving_and_being_called_dead_are_told
+        a_worker_has_a_history_without_holes
+        what_a_worker_says_has_limits
+        workers_are_listed_by_namespace_in_pages
+        a_list_counts_what_a_worker_runs
+        the_registrys_part_of_a_heartbeat_names_paused_lanes
     }
 }

@@ -6,8 +6,8 @@ use ff_core::id::{ExecutionId, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::{
     Admission, AdmissionReleased, CheckAdmission, Command, ConfirmAdmission, Confirmed,
-    CreateQuotaPolicy, DeleteQuotaPolicy, QuotaPolicyCreated, QuotaPolicyUpdated, ReleaseAdmission,
-    Settled, UpdateQuotaPolicy,
+    CreateQuotaPolicy, DeleteQuotaPolicy, Errand, QuotaPolicyCreated, QuotaPolicyUpdated,
+    ReleaseAdmission, Settled, UpdateQuotaPolicy,
 };
 use ff_core::read::{DescribeQuotaPolicy, ListQuotaPolicies, ReadQuotaLimits};
 use ff_core::state::{DueKind, QuotaSpec, SlotId};
@@ -197,10 +197,17 @@ pub async fn a_pending_slot_past_its_time_is_noted_and_kept(world: &World) {
     world.act(confirm(id, kept)).await;
     world.give_back(id, lost).await;
     assert_eq!(world.describe_quota(id).await.policy.overdue, []);
-    world.pass(PENDING).await;
+    world.advance(PENDING).await;
+    world.act(tick()).await;
     assert_eq!(world.describe_quota(id).await.policy.overdue, [later]);
-    world.pass(10 * PENDING).await;
-    assert_eq!(world.describe_quota(id).await.policy.slots, 3);
+    for _ in 0..10 {
+        world.advance(PENDING).await;
+        world.act(tick()).await;
+    }
+    let policy = world.describe_quota(id).await.policy;
+    assert_eq!((policy.slots, policy.overdue.len()), (3, 3), "those that are held are asked too");
+    world.pass(limits::ERRAND_RETRY_MS.cast_signed()).await;
+    assert_eq!(world.describe_quota(id).await.policy.slots, 0, "none of them has a lease");
 }
 
 pub async fn holders_come_in_pages(world: &World) {
@@ -255,13 +262,17 @@ pub async fn who_waits_is_woken_best_first(world: &World) {
     assert_eq!(world.give_back(id, free).await.wake, []);
 }
 
-pub async fn who_was_too_fast_does_not_wait_for_a_slot(world: &World) {
+pub async fn who_was_too_fast_waits_for_the_window(world: &World) {
     let id = world.quota(QuotaSpec { max_concurrent: 1, ..rate(1, 60) }).await;
     let (held, _) = world.admit(id).await;
     let (_, refused) = world.admit(id).await;
     assert!(matches!(refused, Admission::RateExceeded { .. }), "{refused:?}");
+    assert_eq!(world.describe_quota(id).await.policy.waiting, 1);
+    assert_eq!(world.give_back(id, held).await.wake, [], "a slot is not enough");
+    world.advance(60_000).await;
+    let errands = world.act(tick()).await.errands;
+    assert!(matches!(errands.as_slice(), [Errand::LetGo { .. }]), "{errands:?}");
     assert_eq!(world.describe_quota(id).await.policy.waiting, 0);
-    assert_eq!(world.give_back(id, held).await.wake, []);
 }
 
 pub async fn a_higher_cap_wakes_as_many_as_it_admits(world: &World) {

@@ -1,5 +1,6 @@
 //! Resume: by an operator, and once only whoever does it.
 
+use ff_core::backend::BackendExt;
 use ff_core::error::Code;
 use ff_core::event::{Detail, EventKind};
 use ff_core::limits;

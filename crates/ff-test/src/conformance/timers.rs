@@ -5,20 +5,22 @@ use std::time::Duration;
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
-use ff_core::id::{DocumentId, ExecutionId, Home};
+use ff_core::id::{DocumentId, ExecutionId, Home, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::{
     CreateBudget, CreatePendingWaitpoint, ExpireExecution, Fired, MarkLeaseExpired, NotDue,
-    PromoteDelayed, Submit, Suspend, SuspendTimeout, Tick, Ticked,
+    PromoteDelayed, RegisterWorker, Submit, Suspend, SuspendTimeout, Tick, Ticked,
 };
+use ff_core::policy::Policy;
 use ff_core::read::Due;
-use ff_core::state::{DueKind, PublicState};
+use ff_core::state::{Attached, BlockingReason, DueKind, PublicState};
 use tokio::time::timeout;
 
+use crate::fleet::{block, register};
 use crate::graphs::FLOW_WORK;
 use crate::limits::{budget, cap};
 use crate::waits::{pending, suspend, wildcard};
-use crate::world::{PATIENCE, World, code, hold};
+use crate::world::{PATIENCE, World, code, complete, hold};
 
 const TTL: i64 = limits::LEASE_TTL_MS.cast_signed();
 const NOT_YET: Fired = Fired::AlreadySatisfied(NotDue::NotYetDue);
@@ -33,8 +35,16 @@ async fn delayed(world: &World, ms: u64) -> ExecutionId {
     world.submit(Submit { delay_until: until, ..world.work() }).await
 }
 
+/// An execution whose lease has ended and whose slot nobody has given back.
+async fn owing(world: &World, quota: QuotaPolicyId) {
+    let attached = Attached::new([], Some(quota));
+    let policy = Policy { attached, ..Policy::default() };
+    let task = world.start(Submit { policy: policy.into(), ..world.work() }).await;
+    world.backend.apply(vec![complete(&task).into()]).await.pop().unwrap().unwrap();
+}
+
 pub async fn a_tick_counts_what_it_did_by_kind(world: &World) {
-    assert_eq!(world.act(tick(10)).await, Ticked { fired: Vec::new(), more: false });
+    assert_eq!(world.act(tick(10)).await, Ticked::default());
     world.start(world.work_with(r#"{"timeout_policy":{"attempt_timeout_ms":500}}"#)).await;
     world.start(world.work_with(r#"{"timeout_policy":{"execution_deadline_ms":500}}"#)).await;
     world.start(world.work()).await;
@@ -48,13 +58,18 @@ pub async fn a_tick_counts_what_it_did_by_kind(world: &World) {
     world.act(Suspend { timeout, ..suspend(&waiting, wildcard("go")) }).await;
     world.granted(world.work()).await;
     world.budget(CreateBudget { reset_interval_ms: 500, ..budget(&[]) }).await;
-    world.admit(world.quota(cap(1)).await).await;
+    let quota = world.quota(cap(2)).await;
+    world.admit(quota).await;
+    world.act(RegisterWorker { ttl_ms: 1_000, ..register("w-1") }).await;
+    let kept_back = world.submit(world.work()).await;
+    world.act(block(kept_back, BlockingReason::WaitingForBudget)).await;
+    owing(world, quota).await;
     world.advance(TTL).await;
-    let ticked = world.act(tick(10)).await;
+    let ticked = world.act(tick(20)).await;
     for kind in DueKind::ALL.into_iter().filter(|kind| !FLOW_WORK.contains(kind)) {
         assert!(ticked.fired.contains(&(kind, 1)), "{kind:?} in {ticked:?}");
     }
-    assert_eq!(ticked.total(), 10);
+    assert_eq!(ticked.total(), 13);
 }
 
 pub async fn a_tick_goes_oldest_first_and_says_when_there_is_more(world: &World) {
@@ -65,10 +80,10 @@ pub async fn a_tick_goes_oldest_first_and_says_when_there_is_more(world: &World)
     for (promoted, more) in [(first, true), (second, true), (third, false)] {
         assert_eq!(world.public_state(promoted).await, PublicState::Delayed);
         let fired = vec![(DueKind::DelayedPromoter, 1)];
-        assert_eq!(world.act(tick(1)).await, Ticked { fired, more });
+        assert_eq!(world.act(tick(1)).await, Ticked { fired, more, ..Ticked::default() });
         assert_eq!(world.public_state(promoted).await, PublicState::Waiting);
     }
-    assert_eq!(world.act(tick(1)).await, Ticked { fired: Vec::new(), more: false });
+    assert_eq!(world.act(tick(1)).await, Ticked::default());
 }
 
 pub async fn one_tick_handles_many(world: &World) {
@@ -78,7 +93,10 @@ pub async fn one_tick_handles_many(world: &World) {
     world.backend.submit_batch(submits).await.unwrap();
     world.advance(10).await;
     let fired = vec![(DueKind::DelayedPromoter, 1_000)];
-    assert_eq!(world.act(tick(limits::TICK_ENTRIES)).await, Ticked { fired, more: false });
+    assert_eq!(
+        world.act(tick(limits::TICK_ENTRIES)).await,
+        Ticked { fired, more: false, ..Ticked::default() }
+    );
     assert_eq!(world.claim(limits::CLAIM_TASKS).await.len(), 1_000);
 }
 
@@ -87,9 +105,15 @@ pub async fn what_is_due_after_a_transition_is_more(world: &World) {
     let id = world.submit(world.work_with(json)).await;
     world.advance(50).await;
     let ticked = world.act(tick(10)).await;
-    assert_eq!(ticked, Ticked { fired: vec![(DueKind::ExecutionDeadline, 1)], more: true });
+    assert_eq!(
+        ticked,
+        Ticked { fired: vec![(DueKind::ExecutionDeadline, 1)], more: true, ..Ticked::default() }
+    );
     let ticked = world.act(tick(10)).await;
-    assert_eq!(ticked, Ticked { fired: vec![(DueKind::RetentionTrimmer, 1)], more: false });
+    assert_eq!(
+        ticked,
+        Ticked { fired: vec![(DueKind::RetentionTrimmer, 1)], more: false, ..Ticked::default() }
+    );
     assert_eq!(world.find(id).await, None);
 }
 

@@ -5,18 +5,23 @@ use std::time::Duration;
 
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
-use ff_core::id::{BudgetId, ExecutionId, QuotaPolicyId};
+use ff_core::id::{BudgetId, ExecutionId, Namespace, QuotaPolicyId, WorkerId, WorkerInstanceId};
 use ff_core::operation::{
-    ChangePriority, Command, ConfirmAdmission, Delete, DeleteBudget, DeleteQuotaPolicy,
-    ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed, Release, ReleaseAdmission,
-    ReleaseBudget, Replay, Reply, ResetBudget, Tick, UpdateBudget, UpdateQuotaPolicy,
+    AdmissionVoided, AttachBudget, BudgetErrand, ChangePriority, ClaimAdmitted, Command,
+    ConfirmAdmission, Delete, DeleteBudget, DeleteQuotaPolicy, EndForBudget, ExpireExecution,
+    Fired, GrantAdmitted, MarkLeaseExpired, NotDue, PromoteDelayed, Release, ReleaseAdmission,
+    ReleaseBudget, Replay, Reply, ResetBudget, SettleBudget, SettleSlots, SettleWaking, Task, Tick,
+    Unblock, UpdateBudget, UpdateQuotaPolicy, VoidAdmission,
 };
 use ff_core::read::{
-    Explain, ListAttempts, ListEvents, ReadContext, ReadState, ReadStream, ReadSummary, Tail,
+    ListAttempts, ListEvents, ReadContext, ReadState, ReadStream, ReadSummary, Tail,
 };
-use ff_core::state::FrameId;
+use ff_core::state::{BlockingReason, BudgetScope, FrameId, HardAction, LaneState};
 use uuid::Uuid;
 
+use crate::fleet::{
+    beat, block, deregister, drain, lose, mark_dead, register, set_lane, set_namespace, settle_loss,
+};
 use crate::grants::{
     claim_granted, claim_resumed, grant_and_claim, issue_grant, issue_reclaim, reclaim,
 };
@@ -27,8 +32,45 @@ use crate::signalling::{approval, close, issue, rotate};
 use crate::waits::{pending, resume, seed, signal, suspend, wildcard};
 use crate::world::{World, cancel, code, fenced, hold, revoke, set_tags};
 
+const ROUTE: BlockingReason = BlockingReason::WaitingForCapableWorker;
+
 fn nobody(world: &World) -> ExecutionId {
     ExecutionId::solo(Uuid::now_v7(), &world.backend.settings().partitions)
+}
+
+fn end_for_budget(task: &Task) -> EndForBudget {
+    let (execution_id, lease_id) = (task.execution_id, task.lease_id);
+    EndForBudget { execution_id, lease_id, budget_id: BudgetId::mint(), action: HardAction::Cancel }
+}
+
+fn attach_budget() -> AttachBudget {
+    let (budget_id, namespace) = (BudgetId::mint(), Namespace::default());
+    AttachBudget { budget_id, scope: BudgetScope::Namespace(namespace.clone()), namespace }
+}
+
+fn admitted(task: &Task) -> ClaimAdmitted {
+    ClaimAdmitted {
+        execution_id: task.execution_id,
+        lease_epoch: 1,
+        lease_id: task.lease_id,
+        worker_id: WorkerId::new("pool").expect("a worker"),
+        worker_instance_id: WorkerInstanceId::new("pool-1").expect("an instance"),
+        lease_ttl_ms: 1_000,
+        slots: Vec::new(),
+    }
+}
+
+fn granted(task: &Task) -> GrantAdmitted {
+    let ClaimAdmitted { execution_id, lease_epoch, worker_id, worker_instance_id, slots, .. } =
+        admitted(task);
+    GrantAdmitted {
+        execution_id,
+        lease_epoch,
+        worker_id,
+        worker_instance_id,
+        grant_ttl_ms: 1_000,
+        slots,
+    }
 }
 
 /// Every operation on one execution, by name; what it is given names an execution that is not.
@@ -49,6 +91,10 @@ async fn operations(world: &World) -> Vec<(&'static str, Command)> {
         ("cancel_execution", cancel(id).into()),
         ("revoke_lease", revoke(id).into()),
         ("hold_execution", hold(id).into()),
+        ("claim_admitted", admitted(&task).into()),
+        ("grant_admitted", granted(&task).into()),
+        ("end_for_budget", end_for_budget(&task).into()),
+        ("settle_slots", SettleSlots { execution_id: id, slots: Vec::new() }.into()),
         ("release_execution", Release { execution_id: id }.into()),
         ("change_priority", ChangePriority { execution_id: id, priority: 1 }.into()),
         ("set_execution_tags", set_tags(id, &[("a.b", "c")]).into()),
@@ -68,6 +114,9 @@ async fn operations(world: &World) -> Vec<(&'static str, Command)> {
         ("issue_grant_and_claim", grant_and_claim(id).into()),
         ("issue_reclaim_grant", issue_reclaim(id).into()),
         ("reclaim_execution", reclaim(id).into()),
+        ("lose_lease", lose(&task).into()),
+        ("block_execution_for_admission", block(id, ROUTE).into()),
+        ("unblock_execution", Unblock { execution_id: id, expected: ROUTE }.into()),
     ]
 }
 
@@ -83,7 +132,9 @@ fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
     let (budget_id, id) = (BudgetId::mint(), nobody(world));
     let (quota_policy_id, slot) = (QuotaPolicyId::mint(), first_lease(id));
     let amount = [("tokens", 1)];
-    let budgets: [(_, Command); 7] = [
+    let done = BudgetErrand::Attach;
+    let budgets: [(_, Command); 8] = [
+        ("settle_budget", SettleBudget { budget_id, done }.into()),
         ("update_budget", UpdateBudget::new(budget_id).into()),
         ("report_usage", worked(budget_id, id, &amount).into()),
         ("report_usage_admin", usage(budget_id, &amount).into()),
@@ -92,7 +143,9 @@ fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
         ("reset_budget", ResetBudget { budget_id }.into()),
         ("delete_budget", DeleteBudget { budget_id }.into()),
     ];
-    let quotas: [(_, Command); 5] = [
+    let execution_ids = vec![id];
+    let quotas: [(_, Command); 6] = [
+        ("settle_waking", SettleWaking { quota_policy_id, execution_ids }.into()),
         ("update_quota_policy", UpdateQuotaPolicy { quota_policy_id, spec: cap(1) }.into()),
         ("delete_quota_policy", DeleteQuotaPolicy { quota_policy_id }.into()),
         ("check_admission", check(quota_policy_id, slot).into()),
@@ -112,8 +165,12 @@ pub async fn every_operation_says_that_there_is_no_such_budget_or_quota_policy(w
 }
 
 /// What a timer does, for one execution.
-fn timed(execution_id: ExecutionId) -> [(&'static str, Command); 3] {
+fn timed(execution_id: ExecutionId) -> [(&'static str, Command); 4] {
     [
+        (
+            "void_admission",
+            VoidAdmission { execution_id, lease_epoch: 1, quota_policy_id: None }.into(),
+        ),
         ("expire_execution", ExpireExecution { execution_id }.into()),
         ("promote_delayed", PromoteDelayed { execution_id }.into()),
         ("mark_lease_expired_if_due", MarkLeaseExpired { execution_id }.into()),
@@ -129,6 +186,10 @@ pub async fn what_a_timer_does_finds_nothing_to_do(world: &World) {
             Reply::ExpireExecution(fired)
             | Reply::PromoteDelayed(fired)
             | Reply::MarkLeaseExpired(fired) => fired,
+            Reply::VoidAdmission(voided) => {
+                assert_eq!(voided, AdmissionVoided::Void);
+                continue;
+            }
             other => panic!("{other:?}"),
         };
         assert_eq!(fired, nothing, "{name}");
@@ -148,6 +209,15 @@ pub async fn no_operation_was_forgotten_above(world: &World) {
     known.push(("create_flow", create_flow().into()));
     known.push(("submit_flow", world.draw(&["a"], &[]).submit.into()));
     known.extend(super::flow_steps::on_no_flow(world));
+    known.push(("register_worker", register("w-1").into()));
+    known.push(("heartbeat_worker", beat("w-1").into()));
+    known.push(("drain_worker", drain("w-1").into()));
+    known.push(("deregister_worker", deregister("w-1").into()));
+    known.push(("mark_worker_dead", mark_dead("w-1").into()));
+    known.push(("settle_worker_loss", settle_loss("w-1").into()));
+    known.push(("set_lane", set_lane("work", LaneState::Active).into()));
+    known.push(("set_namespace", set_namespace().into()));
+    known.push(("attach_budget", attach_budget().into()));
     known.push(("tick", Tick { home: None, most: 1 }.into()));
     let names: BTreeSet<_> = known.iter().map(|(_, command)| command.name()).collect();
     assert_eq!(names, known.iter().map(|(name, _)| *name).collect());
@@ -159,7 +229,7 @@ pub async fn reading_what_is_not_there_is_none(world: &World) {
     assert_eq!(world.find(id).await, None);
     assert_eq!(world.backend.ask(ReadState { execution_id: id }).await, Ok(None));
     assert_eq!(world.backend.ask(ReadContext { execution_id: id }).await, Ok(None));
-    assert_eq!(world.backend.ask(Explain { execution_id: id }).await, Ok(None));
+    assert_eq!(world.backend.explain(id).await, Ok(None));
 }
 
 pub async fn lists_and_results_of_what_is_not_there_are_refused(world: &World) {

@@ -45,7 +45,14 @@ pub async fn an_unused_waitpoint_closes_at_its_time(world: &World) {
     world.turns_away(signal(id, &unused, "x"), Code::WaitpointClosed).await;
     world.turns_away(suspend_using(&task, &create), Code::PendingWaitpointExpired).await;
     let ticked = world.act(tick()).await;
-    assert_eq!(ticked, Ticked { fired: vec![(DueKind::PendingWaitpointExpiry, 1)], more: false });
+    assert_eq!(
+        ticked,
+        Ticked {
+            fired: vec![(DueKind::PendingWaitpointExpiry, 1)],
+            more: false,
+            ..Ticked::default()
+        }
+    );
     assert_eq!(DueKind::PendingWaitpointExpiry.scanner(), "pending_wp_expiry");
     let event = world.events(id).await.pop().unwrap();
     assert_eq!(event.kind, EventKind::WaitpointClosed);

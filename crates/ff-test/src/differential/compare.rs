@@ -7,7 +7,7 @@ use ff_core::backend::{Backend, BackendExt};
 use ff_core::error::{EngineError, Refusal};
 use ff_core::id::{ExecutionId, FlowId, Namespace};
 use ff_core::limits;
-use ff_core::operation::{Reply, Submitted, Task};
+use ff_core::operation::{Claimed, Reply, Submitted};
 use ff_core::read::{
     Audit, BudgetFilter, Describe, DescribeQuotaPolicy, Due, EventFilter, Explain, Filter,
     FlowFilter, Follow, From, ListAttempts, ListBudgets, ListEvents, ListFlowEdges,
@@ -35,9 +35,9 @@ pub(super) fn same_reply(
     }
 }
 
-pub(super) fn same_tasks(
-    expected: &Result<Vec<Task>, EngineError>,
-    found: &Result<Vec<Task>, EngineError>,
+pub(super) fn same_claimed(
+    expected: &Result<Claimed, EngineError>,
+    found: &Result<Claimed, EngineError>,
 ) -> Result<(), String> {
     match (expected, found) {
         (Ok(expected), Ok(found)) => same(expected, found),
@@ -61,8 +61,11 @@ fn same_error(expected: &EngineError, found: &EngineError) -> Result<(), String>
 
 fn without_number(reply: &Reply) -> Reply {
     let mut reply = reply.clone();
-    if let Reply::Submit(Submitted::Created { event_id, .. }) = &mut reply {
-        event_id.number = 0;
+    match &mut reply {
+        Reply::Submit(Submitted::Created { event_id, .. }) => event_id.number = 0,
+        // Homes have no order among each other.
+        Reply::Tick(ticked) => ticked.errands.sort_by_cached_key(|errand| format!("{errand:?}")),
+        _ => {}
     }
     reply
 }

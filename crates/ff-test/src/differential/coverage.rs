@@ -6,14 +6,14 @@ use ff_core::id::DocumentId;
 use ff_core::machine::QueueView;
 use ff_core::operation::{Claim, Command};
 use ff_core::state::{
-    Body, Budget, DelayReason, Document, Execution, Next, Outcome, Phase, QuotaPolicy,
+    Body, Budget, DelayReason, Document, Execution, GrantKind, Next, Outcome, Phase, QuotaPolicy,
 };
 use ff_core::time::TimestampMs;
 
 use crate::oracle::State;
 
 /// The states that the rules tell apart.
-pub const STATES: [&str; 19] = [
+pub const STATES: [&str; 21] = [
     "absent",
     "eligible",
     "eligible, retry",
@@ -21,11 +21,13 @@ pub const STATES: [&str; 19] = [
     "resumable",
     "reclaimable",
     "granted",
+    "set aside",
     "blocked by edges",
     "waiting for children",
     "delayed",
     "retry backoff",
     "held",
+    "blocked",
     "active",
     "active, lease over",
     "suspended",
@@ -36,7 +38,7 @@ pub const STATES: [&str; 19] = [
 ];
 
 /// The operations that act on one execution.
-pub const OPERATIONS: [&str; 34] = [
+pub const OPERATIONS: [&str; 42] = [
     "submit_execution",
     "renew_lease",
     "update_progress",
@@ -71,12 +73,20 @@ pub const OPERATIONS: [&str; 34] = [
     "resume_execution",
     "deliver_signal",
     "deliver_approval_signal",
+    "lose_lease",
+    "block_execution_for_admission",
+    "unblock_execution",
+    "claim_admitted",
+    "grant_admitted",
+    "void_admission",
+    "settle_slots",
+    "end_for_budget",
 ];
 
 /// The states of budgets, and the operations that act on one.
 const BUDGET_STATES: [&str; 6] =
     ["no budget", "unused", "used", "above a soft limit", "at a hard limit", "period over"];
-const BUDGET_OPERATIONS: [&str; 8] = [
+const BUDGET_OPERATIONS: [&str; 9] = [
     "create_budget",
     "update_budget",
     "report_usage",
@@ -85,30 +95,32 @@ const BUDGET_OPERATIONS: [&str; 8] = [
     "release_budget",
     "reset_budget",
     "delete_budget",
+    "settle_budget",
 ];
 
 /// The states of quota policies, and the operations that act on one.
 const QUOTA_STATES: [&str; 7] =
     ["no policy", "free", "taken", "full", "waited for", "rate reached", "overdue"];
-const QUOTA_OPERATIONS: [&str; 6] = [
+const QUOTA_OPERATIONS: [&str; 7] = [
     "create_quota_policy",
     "update_quota_policy",
     "delete_quota_policy",
     "check_admission",
     "confirm_admission",
     "release_admission",
+    "settle_waking",
 ];
 
 /// The state of a budget or quota policy by its name; none of anything else.
 fn limit_state(state: &State, id: &DocumentId, now: TimestampMs) -> Option<&'static str> {
-    use ff_core::id::DocumentKind::{Budget, Flow, QuotaPolicy};
+    use ff_core::id::DocumentKind::{Budget, QuotaPolicy};
     let found = state.documents.get(id).map(|found| &**found);
     match (id.kind, found.map(|Document { body, .. }| body)) {
-        (Flow, _) | (_, Some(Body::Flow(_))) => None,
-        (Budget, None) => Some("no budget"),
-        (QuotaPolicy, None) => Some("no policy"),
         (_, Some(Body::Budget(budget))) => Some(budget_state(budget, now)),
         (_, Some(Body::QuotaPolicy(policy))) => Some(quota_state(policy, now)),
+        (Budget, None) => Some("no budget"),
+        (QuotaPolicy, None) => Some("no policy"),
+        _ => None,
     }
 }
 
@@ -157,7 +169,10 @@ pub fn state_of(execution: Option<&Execution>, now: TimestampMs) -> &'static str
             Outcome::Skipped => "skipped",
             _ => "failed or expired",
         },
-        Phase::Runnable(runnable) if runnable.live_grant(now).is_some() => "granted",
+        Phase::Runnable(runnable) if runnable.live_grant(now).is_some() => {
+            let is_aside = runnable.grant.as_ref().is_some_and(|g| g.kind == GrantKind::Admission);
+            if is_aside { "set aside" } else { "granted" }
+        }
         Phase::Runnable(runnable) => match (&runnable.causes, runnable.next) {
             (causes, _) if causes.hold.is_some() => "held",
             (causes, _) if causes.edges => "blocked by edges",
@@ -166,6 +181,7 @@ pub fn state_of(execution: Option<&Execution>, now: TimestampMs) -> &'static str
                 "retry backoff"
             }
             (causes, _) if causes.delay.is_some() => "delayed",
+            (causes, _) if causes.admission.is_some() => "blocked",
             (_, Next::First) => "eligible",
             (_, Next::Retry) => "eligible, retry",
             (_, Next::Replay) => "eligible, replay",

@@ -8,7 +8,7 @@ use ff_core::operation::{
     SetFlowTags, SetGroupPolicy, StageEdge, Submit, SubmitFlow, WaitChildren,
 };
 use ff_core::partition::PartitionConfig;
-use ff_core::state::{CancelPolicy, EdgeKind, Join, OnSatisfied, Outcome};
+use ff_core::state::{Attached, CancelPolicy, EdgeKind, Join, OnSatisfied, Outcome};
 use uuid::Uuid;
 
 use super::op::{FenceOf, Target};
@@ -48,6 +48,7 @@ pub struct GraphOp {
     pub policy: u8,
     pub retention_ms: Option<u64>,
     pub backwards: bool,
+    pub limits: u8,
 }
 
 /// What sequences have made of flows so far.
@@ -138,8 +139,14 @@ impl Flows {
         partitions: &PartitionConfig,
         fence: impl Fn(FenceOf) -> Option<(ExecutionId, LeaseFence)>,
         id: impl Fn(Target) -> ExecutionId,
+        attached: impl Fn(u8) -> Attached,
     ) -> Option<Command> {
         match op {
+            FlowOp::Submit(graph) => {
+                let mut submit = graph.submit(partitions);
+                submit.flow.attached = attached(graph.limits);
+                Some(submit.into())
+            }
             FlowOp::Wait { fence: of, children } => self.wait(fence(*of)?, children.as_ref()),
             FlowOp::Add { flow, target } => {
                 let (flow_id, execution_id) = (self.flow(*flow), id(*target));
@@ -171,7 +178,6 @@ impl Flows {
 
     fn building(&self, op: &FlowOp, partitions: &PartitionConfig) -> Option<Command> {
         Some(match op {
-            FlowOp::Submit(graph) => graph.submit(partitions).into(),
             FlowOp::Create { uuid } => create(FlowId::new(Uuid::from_u128(*uuid)), None).into(),
             FlowOp::Member { flow, uuid, name: number, policy } => {
                 let flow_id = self.flow(*flow);
@@ -237,12 +243,12 @@ impl Flows {
 }
 
 fn create(flow_id: FlowId, retention_ms: Option<u64>) -> CreateFlow {
+    let kind = Kind::new("graph").expect("a kind");
     CreateFlow {
-        flow_id,
         namespace: namespace(0),
-        kind: Kind::new("graph").expect("a kind"),
         tags: tags(1),
         retention_ms,
+        ..CreateFlow::new(flow_id, kind)
     }
 }
 

@@ -5,6 +5,8 @@ use ff_core::state::{EnforcementMode, FailureClass, FrameMode, SoftAction, Timeo
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use super::admissions::{AdmitOp, Admitted};
+use super::fleet::FleetOp;
 use super::flows::{FlowOp, GraphOp};
 use super::grants::{GrantAct, GrantOp};
 use super::limits::{LimitOp, ReportForm, ReportOp, SlotOf};
@@ -61,7 +63,7 @@ impl Dice {
     }
 
     fn op(&mut self) -> Op {
-        match self.below(220) {
+        match self.below(254) {
             0..18 => Op::Submit(self.submit()),
             18..34 => Op::Claim(self.claim()),
             34..43 => self.worker_end(),
@@ -78,6 +80,10 @@ impl Dice {
             131..171 => Op::Flow(self.flow()),
             192..204 => Op::Limit(self.budget()),
             204..216 => Op::Limit(self.quota()),
+            220..230 => Op::Fleet(self.fleet()),
+            230..246 => Op::Admit(self.admission()),
+            246..249 => Op::Grant(self.grant()),
+            249..251 => self.operator(),
             _ => self.pick(&[Op::Compare, Op::Trim(0), Op::Trim(5_000), Op::Trim(60_000)]),
         }
     }
@@ -101,6 +107,7 @@ impl Dice {
             deadline_ms: self.maybe(10, |dice| dice.pick(&[-1, 0, 400, 3_000, 40_000])),
             held: self.chance(5),
             tagged: self.chance(20),
+            limits: self.limits(),
         }
     }
 
@@ -114,6 +121,7 @@ impl Dice {
             max: self.pick(&[0, 1, 1, 1, 1, 1, 2, 5, 1000, 1001]),
             ttl_ms: self.pick(&[100, 1_000, 5_000, 30_000]),
             instance: self.pick(&[0, 1]),
+            sets_aside: self.chance(10),
         }
     }
 
@@ -139,8 +147,8 @@ impl Dice {
     fn operator(&mut self) -> Op {
         let target = self.target();
         match self.below(39) {
-            0..3 => Op::Cancel(target),
-            3..5 => Op::Revoke(target, self.maybe(40, Self::fence)),
+            0..2 => Op::Cancel(target),
+            2..5 => Op::Revoke(target, self.maybe(40, Self::fence)),
             5..8 => Op::Hold(target),
             8..11 => Op::Release(target),
             11..13 | 37..39 => Op::ChangePriority(target, self.pick(&[0, 1, 5, 9_000])),
@@ -178,6 +186,92 @@ impl Dice {
             lease_ttl_ms: self.pick(&[100, 1_000, 5_000, 30_000, 99]),
             lease: self.0.random(),
             cap: self.maybe(20, |dice| dice.pick(&[0, 1, 5])),
+            slot: self.maybe(25, |dice| dice.pick(&[1, 1, 2])),
+        }
+    }
+
+    fn fleet(&mut self) -> FleetOp {
+        let (target, place) = (self.target(), (self.pick(&[0, 0, 0, 1]), self.pick(&[0, 1])));
+        match self.below(21) {
+            0..4 => FleetOp::Register {
+                place,
+                boot: self.pick(&[0, 0, 0, 1]),
+                ttl_ms: self.pick(&[999, 1_000, 20_000, 600_000, 600_000]),
+            },
+            4..6 => FleetOp::Beat { place, boot: self.pick(&[0, 0, 0, 1]) },
+            6 => FleetOp::Leave { place, how: self.pick(&[0, 1, 2]) },
+            7 => FleetOp::Lose(self.fence(), self.chance(50)),
+            8..10 => FleetOp::Lose(FenceOf::WrongExecution(0, target), false),
+            10..12 => FleetOp::SetLane {
+                namespace: place.0,
+                lane: self.pick(&[1, 2, 2]),
+                state: self.maybe(80, |dice| dice.pick(&[0, 0, 0, 1, 2, 3])),
+                ageing_ms: self.maybe(50, |dice| dice.pick(&[0, 1, 1_000])),
+                attach: self.maybe(50, |dice| dice.pick(&[0, 0, 1, 2, 3])),
+            },
+            19 => FleetOp::SetNamespace {
+                namespace: place.0,
+                attach: Some(self.pick(&[0, 0, 0, 1, 2])),
+                retention_ms: self.maybe(30, |dice| dice.pick(&[0, 1_000, 40_000])),
+            },
+            12..16 => FleetOp::Block(target, self.pick(&[0, 1, 2])),
+            16..19 => FleetOp::Unblock(target, self.pick(&[0, 1, 2])),
+            _ => FleetOp::Look(place.0),
+        }
+    }
+
+    /// Few stand under limits of their own.
+    fn limits(&mut self) -> u8 {
+        if self.chance(15) { self.pick(&[1, 2, 3]) } else { 0 }
+    }
+
+    fn admitted(&mut self) -> Admitted {
+        if self.chance(50) {
+            Admitted::Applicant(self.below(4))
+        } else {
+            Admitted::Target(self.target())
+        }
+    }
+
+    fn admission(&mut self) -> AdmitOp {
+        let (budget, quota) = (self.below(3), self.below(3));
+        match self.below(20) {
+            5..7 => AdmitOp::Grant {
+                of: self.admitted(),
+                quota: self.maybe(60, |_| quota),
+                ttl_ms: self.pick(&[0, 1, 1_000, 20_000]),
+            },
+            0..5 => AdmitOp::Lease {
+                of: self.admitted(),
+                quota: self.maybe(60, |_| quota),
+                instance: self.pick(&[0, 2, 2, 2, 2]),
+            },
+            7..10 => AdmitOp::Void(self.admitted()),
+            10..12 => AdmitOp::Block { of: self.admitted(), budget: self.maybe(50, |_| budget) },
+            12..15 => AdmitOp::SettleSlots {
+                target: self.target(),
+                quota: self.pick(&[0, quota]),
+                epoch: self.pick(&[1, 1, 2]),
+            },
+            15..17 => AdmitOp::End {
+                of: match self.below(2) {
+                    0 => self.fence(),
+                    _ => FenceOf::WrongExecution(0, self.target()),
+                },
+                budget,
+                action: self.pick(&[0, 1, 2]),
+            },
+            17 => AdmitOp::SettleWaking { quota, targets: vec![self.target(), self.target()] },
+            18 => AdmitOp::Attach {
+                budget,
+                scope: self.pick(&[0, 0, 0, 1]),
+                namespace: self.pick(&[0, 0, 1]),
+            },
+            _ => AdmitOp::SettleBudget {
+                budget,
+                done: self.pick(&[0, 1, 2]),
+                since_ms: self.pick(&[0, 0, 1, 500]),
+            },
         }
     }
 
@@ -369,6 +463,7 @@ impl Dice {
             policy: self.pick(&[0, 1, 1, 5, 6, 7]),
             retention_ms: self.maybe(40, |dice| dice.pick(&[0, 1_000, 20_000])),
             backwards: self.chance(4),
+            limits: self.limits(),
         }
     }
 

@@ -1,9 +1,9 @@
 //! The part of random sequences that sets executions aside and claims them by name.
 
-use ff_core::id::{ExecutionId, LaneId, LeaseId, WorkerId, WorkerInstanceId};
+use ff_core::id::{ExecutionId, LaneId, LeaseId, QuotaPolicyId, WorkerId, WorkerInstanceId};
 use ff_core::operation::{
     ClaimExecution, ClaimResumedExecution, Command, IssueClaimGrant, IssueGrantAndClaim,
-    IssueReclaimGrant, IssuedReclaimGrant, ReclaimExecution, Reclaimed, Reply, Task,
+    IssueReclaimGrant, IssuedReclaimGrant, ReclaimExecution, Reclaimed, Reply, TakenSlots, Task,
 };
 use uuid::Uuid;
 
@@ -34,18 +34,28 @@ pub struct GrantOp {
     pub lease_ttl_ms: u64,
     pub lease: u128,
     pub cap: Option<u32>,
+    /// With a slot of the newest policy, for a lease of this epoch.
+    pub slot: Option<u64>,
 }
 
 impl GrantOp {
-    pub(super) fn command(&self, execution_id: ExecutionId, lane: LaneId) -> Command {
+    pub(super) fn command(
+        &self,
+        execution_id: ExecutionId,
+        lane: LaneId,
+        newest: QuotaPolicyId,
+    ) -> Command {
+        let slots = match self.slot {
+            Some(lease_epoch) => TakenSlots { lease_epoch, quota_policy_ids: vec![newest] },
+            None => TakenSlots::default(),
+        };
         let worker_id = WorkerId::new(format!("pool-{}", self.worker)).expect("a worker");
         let instance = format!("pool-{}-{}", self.worker, self.instance);
         let worker_instance_id = WorkerInstanceId::new(instance).expect("an instance");
         let other = || LaneId::new("elsewhere").expect("a lane");
         let lane = if self.other_lane { other() } else { lane };
         let capabilities = capabilities(self.capabilities);
-        let (grant_ttl_ms, lease_ttl_ms) = (self.grant_ttl_ms, self.lease_ttl_ms);
-        let lease_id = LeaseId::new(Uuid::from_u128(self.lease));
+        let grant_ttl_ms = self.grant_ttl_ms;
         match self.act {
             GrantAct::Issue => IssueClaimGrant {
                 execution_id,
@@ -68,12 +78,27 @@ impl GrantOp {
                 }
                 .into()
             }
-            GrantAct::Claim => ClaimExecution {
+            _ => self.claim(execution_id, worker_id, worker_instance_id, slots),
+        }
+    }
+
+    fn claim(
+        &self,
+        execution_id: ExecutionId,
+        worker_id: WorkerId,
+        worker_instance_id: WorkerInstanceId,
+        slots: TakenSlots,
+    ) -> Command {
+        let lease_ttl_ms = self.lease_ttl_ms;
+        let lease_id = LeaseId::new(Uuid::from_u128(self.lease));
+        match self.act {
+            GrantAct::Issue | GrantAct::IssueReclaim | GrantAct::Claim => ClaimExecution {
                 execution_id,
                 worker_id,
                 worker_instance_id,
                 lease_id,
                 lease_ttl_ms,
+                slots,
             }
             .into(),
             GrantAct::ClaimResumed => ClaimResumedExecution {
@@ -82,6 +107,7 @@ impl GrantOp {
                 worker_instance_id,
                 lease_id,
                 lease_ttl_ms,
+                slots,
             }
             .into(),
             GrantAct::GrantAndClaim => IssueGrantAndClaim {
@@ -90,6 +116,7 @@ impl GrantOp {
                 worker_instance_id,
                 lease_id,
                 lease_ttl_ms,
+                slots,
             }
             .into(),
             GrantAct::Reclaim => ReclaimExecution {
@@ -99,6 +126,7 @@ impl GrantOp {
                 lease_id,
                 lease_ttl_ms,
                 max_reclaim_count: self.cap,
+                slots,
             }
             .into(),
         }
@@ -109,6 +137,7 @@ impl GrantOp {
 pub(super) fn granted(reply: &Reply) -> Option<ExecutionId> {
     match reply {
         Reply::IssueClaimGrant(grant)
+        | Reply::GrantAdmitted(grant)
         | Reply::IssueReclaimGrant(IssuedReclaimGrant::Granted(grant)) => Some(grant.execution_id),
         _ => None,
     }

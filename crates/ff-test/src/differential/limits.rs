@@ -69,8 +69,7 @@ pub(super) struct Limited {
 }
 
 fn newest<T: Copy>(items: &[T], n: usize) -> Option<T> {
-    let count = items.len();
-    (count > 0).then(|| items[count - 1 - n % count])
+    super::replay::newest(items, n).copied()
 }
 
 fn shape(n: u8) -> BTreeMap<Dimension, ff_core::state::Limits> {
@@ -119,11 +118,11 @@ impl Limited {
         }
     }
 
-    fn budget(&self, n: usize) -> BudgetId {
+    pub(super) fn budget(&self, n: usize) -> BudgetId {
         newest(&self.budgets, n).unwrap_or_else(|| BudgetId::new(Uuid::from_u128(n as u128)))
     }
 
-    fn quota(&self, n: usize) -> QuotaPolicyId {
+    pub(super) fn quota(&self, n: usize) -> QuotaPolicyId {
         newest(&self.quotas, n).unwrap_or_else(|| QuotaPolicyId::new(Uuid::from_u128(n as u128)))
     }
 

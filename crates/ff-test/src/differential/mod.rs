@@ -4,9 +4,11 @@
 //! came before, so a sequence with parts cut out still means something. That is what lets a
 //! failure shrink to a few operations. [`run`] is the way in.
 
+mod admissions;
 mod compare;
 mod coverage;
 mod crowd;
+mod fleet;
 mod flows;
 mod generate;
 mod grants;

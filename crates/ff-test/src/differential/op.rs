@@ -1,5 +1,7 @@
 //! Operations as data, independent of what came before.
 
+use super::admissions::AdmitOp;
+use super::fleet::FleetOp;
 use super::flows::FlowOp;
 use super::grants::GrantOp;
 use super::limits::LimitOp;
@@ -53,6 +55,7 @@ pub struct SubmitOp {
     pub deadline_ms: Option<i64>,
     pub held: bool,
     pub tagged: bool,
+    pub limits: u8,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +69,7 @@ pub struct ClaimOp {
     pub max: u32,
     pub ttl_ms: u64,
     pub instance: u8,
+    pub sets_aside: bool,
 }
 
 /// One step of a sequence.
@@ -114,6 +118,8 @@ pub enum Op {
     Output(OutputOp),
     Flow(FlowOp),
     Limit(LimitOp),
+    Fleet(FleetOp),
+    Admit(AdmitOp),
     /// Compare everything now, not only at the end.
     Compare,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,13 +20,15 @@ use ff_core::operation::{
     Replay, Revoke, SetTags, Submit, Task, Tick, Trim, UpdateProgress,
 };
 use ff_core::policy::Policy;
-use ff_core::state::CancelSource;
+use ff_core::state::{CancelSource, Document, Execution};
 use ff_core::tags::Tags;
 use ff_core::time::TimestampMs;
 use uuid::Uuid;
 
-use super::compare::{same_reply, same_state, same_tasks};
+use super::admissions::{Applicants, Around};
+use super::compare::{same_claimed, same_reply, same_state};
 use super::coverage::{Coverage, state_of};
+use super::fleet::{self, FleetOp};
 use super::flows::Flows;
 use super::grants;
 use super::limits::Limited;
@@ -63,8 +66,12 @@ pub async fn replay(ops: &[Op], world: &World, coverage: &mut Coverage) -> Resul
         appended: Appended::default(),
         flows: Flows::default(),
         limited: Limited::default(),
+        applicants: Applicants::default(),
         coverage,
     };
+    for command in fleet::registrations() {
+        run.apply(command).await.map_err(|difference| Failure { at: 0, difference })?;
+    }
     for (at, op) in ops.iter().enumerate() {
         run.step(op).await.map_err(|difference| Failure { at, difference })?;
     }
@@ -82,6 +89,7 @@ struct Run<'a> {
     appended: Appended,
     flows: Flows,
     limited: Limited,
+    applicants: Applicants,
     coverage: &'a mut Coverage,
 }
 
@@ -99,6 +107,9 @@ impl Run<'_> {
             Op::Output(OutputOp::Look(look)) => {
                 let backends: [&dyn Backend; 2] = [&self.oracle, &*self.world.backend];
                 self.appended.look(*look, self.id(look.target), backends).await
+            }
+            Op::Fleet(FleetOp::Look(namespace)) => {
+                fleet::look(&self.oracle, &*self.world.backend, *namespace).await
             }
             op => match self.command(op) {
                 Some(command) => self.apply(command).await,
@@ -133,11 +144,12 @@ impl Run<'_> {
         let claim = claim(op);
         self.oracle.look(|state, now| self.coverage.note_claim(state, now, &claim));
         let expected = self.oracle.claim_now(&claim).map_err(EngineError::from);
-        let found = self.world.backend.claim(claim.clone(), Duration::ZERO).await;
-        if let Ok(tasks) = &expected {
-            self.tasks.extend(tasks.iter().cloned());
+        let found = self.world.backend.take(claim.clone(), Duration::ZERO).await;
+        if let Ok(claimed) = &expected {
+            self.tasks.extend(claimed.tasks.iter().cloned());
+            self.applicants.note(&claim, claimed);
         }
-        same_tasks(&expected, &found).map_err(|difference| format!("{claim:?}\n{difference}"))
+        same_claimed(&expected, &found).map_err(|difference| format!("{claim:?}\n{difference}"))
     }
 
     async fn trim(&self, age: i64) -> Result<(), String> {
@@ -196,7 +208,16 @@ impl Run<'_> {
         }
         if let Op::Grant(op) = op {
             let id = self.id(op.target);
-            return Some(op.command(id, self.lane_of(id)));
+            return Some(op.command(id, self.lane_of(id), self.limited.quota(0)));
+        }
+        if let Op::Fleet(op) = op {
+            let attach = |n| self.limited.instead(n);
+            return op.command(|of| self.fence(of), |target| self.id(target), attach);
+        }
+        if let Op::Admit(op) = op {
+            let (limited, applicants) = (&self.limited, &self.applicants);
+            let around = Around { limited, applicants, now: self.oracle.now() };
+            return op.command(&around, |of| self.fence(of), |target| self.id(target));
         }
         if let Op::Flow(op) = op {
             let partitions = &self.world.backend.settings().partitions;
@@ -205,6 +226,7 @@ impl Run<'_> {
                 partitions,
                 |of| self.fence(of),
                 |target| self.id(target),
+                |n| self.limited.own(n),
             );
         }
         if let Op::Limit(op) = op {
@@ -234,7 +256,7 @@ impl Run<'_> {
                     execution_id,
                     authority: Authority::Fence(fence),
                     result: result.map(|n| Content::new(payload(n))),
-                    next: next.as_ref().map(claim_next),
+                    next: next.as_ref().filter(|_| !self.has_limits()).map(claim_next),
                 }
                 .into()
             }
@@ -300,6 +322,17 @@ impl Run<'_> {
         })
     }
 
+    /// Whether anything stands under limits: how far a completion looks behind that for its next
+    /// tasks is left to each store.
+    fn has_limits(&self) -> bool {
+        self.oracle.look(|state, _| {
+            let own = |execution: &Arc<Execution>| !execution.policy().attached.is_empty();
+            let attached =
+                |found: &Arc<Document>| found.attached().is_some_and(|it| !it.is_empty());
+            state.executions.values().any(own) || state.documents.values().any(attached)
+        })
+    }
+
     fn submit(&self, op: &SubmitOp) -> Submit {
         let partitions = &self.world.backend.settings().partitions;
         let namespace = namespace(op.namespace);
@@ -311,8 +344,11 @@ impl Run<'_> {
             (None, None) => ExecutionId::solo(uuid, partitions),
         };
         let now = self.oracle.now().0;
-        let policy =
-            Policy { required_capabilities: capabilities(op.capabilities), ..policy(op.policy) };
+        let policy = Policy {
+            required_capabilities: capabilities(op.capabilities),
+            attached: self.limited.own(op.limits),
+            ..policy(op.policy)
+        };
         Submit {
             namespace,
             payload: Content::new(payload(op.payload)),
@@ -329,7 +365,7 @@ impl Run<'_> {
 }
 
 /// The item at this place, counted from the newest, and round again.
-fn newest<T>(items: &[T], n: usize) -> Option<&T> {
+pub(super) fn newest<T>(items: &[T], n: usize) -> Option<&T> {
     let count = items.len();
     (count > 0).then(|| &items[count - 1 - n % count])
 }
@@ -420,6 +456,7 @@ fn claim(op: &ClaimOp) -> Claim {
         max,
         lease_ttl_ms,
         seed,
+        sets_aside: op.sets_aside,
     }
 }
 

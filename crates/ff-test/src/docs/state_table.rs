@@ -6,33 +6,40 @@ use std::fmt::Write as _;
 
 use ff_core::capability::Capabilities;
 use ff_core::error::Refusal;
-use ff_core::id::{Authority, ExecutionId, FlowId, Kind, LaneId, LeaseFence, Namespace, WorkerId};
+use ff_core::id::{
+    Authority, BudgetId, ExecutionId, FlowId, Kind, LaneId, LeaseFence, Namespace, WorkerId,
+};
 use ff_core::id::{LeaseId, WaitpointId, WorkerInstanceId};
 use ff_core::machine::Settings;
 use ff_core::operation::{
-    AddToFlow, AppendFrames, ApplyEdge, Binding, Cancel, ChangePriority, Claim, Command, Complete,
-    CreateFlow, CreatePendingWaitpoint, Delay, DelayUntil, Delete, ExpireExecution, Fail, Hold,
-    InFlow, IssueClaimGrant, IssueReclaimGrant, LaneOrder, LaneShare, MarkLeaseExpired,
-    PromoteDelayed, Release, Renew, Replay, Revoke, SetGroupPolicy, SetTags, Submit, Suspend,
-    UpdateProgress, WaitChildren,
+    AddToFlow, AppendFrames, ApplyEdge, Binding, Cancel, ChangePriority, Claim, ClaimAdmitted,
+    Command, Complete, CreateBudget, CreateFlow, CreatePendingWaitpoint, Delay, DelayUntil, Delete,
+    EndForBudget, ExpireExecution, Fail, GrantAdmitted, Hold, InFlow, IssueClaimGrant,
+    IssueReclaimGrant, LaneOrder, LaneShare, LoseLease, MarkLeaseExpired, PromoteDelayed, Release,
+    Renew, Replay, Revoke, SetGroupPolicy, SetTags, SettleSlots, Submit, Suspend, Unblock,
+    UpdateProgress, VoidAdmission, WaitChildren,
 };
 use ff_core::partition::PartitionConfig;
-use ff_core::state::CancelSource;
+use ff_core::policy::Policy;
+use ff_core::state::{Attached, BlockingReason, BudgetScope, CancelSource, HardAction, LostBy};
 use ff_core::tags::Tags;
 use uuid::Uuid;
 
 use crate::differential::{OPERATIONS, STATES, state_of};
+use crate::fleet::block;
 use crate::grants::{
     claim_granted, claim_resumed, grant_and_claim, issue_grant, issue_reclaim, reclaim,
 };
 use crate::graphs::{any_of, create_flow, stage_between};
 use crate::oracle::Oracle;
 use crate::output::frame;
+use crate::registered::registration_of;
 use crate::signalling::{approval, close, issue};
 use crate::stages::BEGINNING;
 use crate::waits::{issued, key, resume, signal, wildcard};
 
 const LEASE_MS: u64 = 1_000;
+const ROUTE: BlockingReason = BlockingReason::WaitingForCapableWorker;
 
 /// One execution on an oracle of its own.
 struct Specimen {
@@ -57,6 +64,15 @@ fn waitpoint() -> WaitpointId {
     WaitpointId::new(Uuid::from_u128(2))
 }
 
+fn budget() -> BudgetId {
+    BudgetId::new(Uuid::from_u128(3))
+}
+
+fn create_budget() -> CreateBudget {
+    let scope = BudgetScope::Custom("table".to_owned());
+    CreateBudget::new(budget(), Namespace::default(), scope)
+}
+
 fn lane() -> LaneId {
     LaneId::new("lane").expect("a lane")
 }
@@ -72,6 +88,13 @@ impl Specimen {
         match name {
             "absent" => {}
             "blocked by edges" | "waiting for children" | "skipped" => specimen.lead_in_flow(name),
+            "set aside" => {
+                specimen.must(create_budget().into());
+                let attached = Attached::new([budget()], None);
+                let policy = Policy { attached, ..Policy::default() };
+                specimen.must(Submit { policy: policy.into(), ..submit() }.into());
+                specimen.claim().expect("an applicant");
+            }
             _ => {
                 specimen.must(submit().into());
                 specimen.lead_to(name);
@@ -89,6 +112,7 @@ impl Specimen {
             "held" => self.must(Hold { execution_id: id(), detail: String::new() }.into()),
             "cancelled" => self.must(cancel().into()),
             "granted" => self.must(command("issue_claim_grant")),
+            "blocked" => self.must(command("block_execution_for_admission")),
             _ => self.claim().expect("a task"),
         }
         match name {
@@ -150,8 +174,10 @@ impl Specimen {
             max: 1,
             lease_ttl_ms: LEASE_MS,
             seed: Uuid::from_u128(7),
+            sets_aside: false,
         };
-        if let Some(task) = self.oracle.claim_now(&claim)?.pop() {
+        self.oracle.apply_now(&registration_of(&claim).into())?;
+        if let Some(task) = self.oracle.claim_now(&claim)?.tasks.pop() {
             self.fence = task.fence();
         }
         Ok(())
@@ -240,6 +266,7 @@ fn with_fence(command: Command, fence: LeaseFence) -> Command {
         Command::AppendFrames(op) => AppendFrames { fence, ..op }.into(),
         Command::CreatePendingWaitpoint(op) => CreatePendingWaitpoint { fence, ..op }.into(),
         Command::Suspend(op) => Suspend { fence, ..op }.into(),
+        Command::LoseLease(op) => LoseLease { lease_id: fence.lease_id, ..op }.into(),
         other => other,
     }
 }
@@ -305,6 +332,47 @@ fn command(name: &str) -> Command {
             signal(execution_id, &issued(execution_id, waitpoint(), "go"), "go").into()
         }
         "deliver_approval_signal" => approval(execution_id, "go").into(),
+        "lose_lease" => LoseLease { execution_id, lease_id: lease, by: LostBy::Revocation }.into(),
+        "block_execution_for_admission" => block(execution_id, ROUTE).into(),
+        "unblock_execution" => Unblock { execution_id, expected: ROUTE }.into(),
+        other => admission(other),
+    }
+}
+
+/// Steps of an admission.
+fn admission(name: &str) -> Command {
+    let (execution_id, lease_epoch) = (id(), 1);
+    match name {
+        "claim_admitted" => ClaimAdmitted {
+            execution_id,
+            lease_epoch,
+            lease_id: LeaseId::from_seed(Uuid::from_u128(7), 0),
+            worker_id: WorkerId::new("w").expect("a worker"),
+            worker_instance_id: WorkerInstanceId::new("w-1").expect("an instance"),
+            lease_ttl_ms: LEASE_MS,
+            slots: Vec::new(),
+        }
+        .into(),
+        "grant_admitted" => GrantAdmitted {
+            execution_id,
+            lease_epoch,
+            worker_id: WorkerId::new("w").expect("a worker"),
+            worker_instance_id: WorkerInstanceId::new("w-1").expect("an instance"),
+            grant_ttl_ms: LEASE_MS,
+            slots: Vec::new(),
+        }
+        .into(),
+        "void_admission" => {
+            VoidAdmission { execution_id, lease_epoch, quota_policy_id: None }.into()
+        }
+        "settle_slots" => SettleSlots { execution_id, slots: Vec::new() }.into(),
+        "end_for_budget" => EndForBudget {
+            execution_id,
+            lease_id: LeaseId::from_seed(Uuid::from_u128(7), 0),
+            budget_id: budget(),
+            action: HardAction::Cancel,
+        }
+        .into(),
         other => panic!("no specimen of {other}"),
     }
 }

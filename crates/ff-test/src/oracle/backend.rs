@@ -4,22 +4,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ff_core::backend::{Backend, Identity, Pending, Upkeep};
+use ff_core::content::Content;
 use ff_core::cursor;
+use ff_core::errand::Errands;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::{Envelope, EventKind};
 use ff_core::id::{DocumentId, ExecutionId};
 use ff_core::machine::{Needs, Settings, Step, apply, claim, consult};
-use ff_core::operation::{Claim, Command, Reply, Task, Trim, Trimmed};
+use ff_core::operation::{Claim, Claimed, Command, Reply, Trim, Trimmed};
 use ff_core::read::{
     Answer, Attempts, Audited, Context, Dues, Events, FlowSnapshot, Follow, Followed, From, Kids,
-    Leaf, ListAttempts, ListEvents, Listed, Page, Query, Record, Repaired, Search, SearchPosition,
-    StreamRange, Topic, Walk,
+    Leaf, ListAttempts, ListEvents, Listed, Page, Query, ReadResult, Record, Repaired, Search,
+    SearchPosition, StreamRange, Topic, Walk,
 };
 use ff_core::state::{Execution, ListingPosition};
 use ff_core::time::TimestampMs;
 use tokio::sync::watch;
 
-use super::{State, frames};
+use super::{State, fleet, frames, routes};
 
 const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
 
@@ -29,12 +31,18 @@ pub struct Oracle {
     inner: Mutex<(State, TimestampMs)>,
     /// Raised with every step, for those who wait.
     steps: watch::Sender<u64>,
+    errands: Errands,
 }
 
 impl Oracle {
     pub fn new(settings: Settings, now: TimestampMs) -> Self {
         let state = State::new(settings.clone(), crate::stages::secret());
-        Self { settings, inner: Mutex::new((state, now)), steps: watch::Sender::new(0) }
+        Self {
+            settings,
+            inner: Mutex::new((state, now)),
+            steps: watch::Sender::new(0),
+            errands: Errands::default(),
+        }
     }
 
     pub fn advance(&self, ms: i64) {
@@ -60,7 +68,7 @@ impl Oracle {
         })
     }
 
-    pub fn claim_now(&self, op: &Claim) -> Result<Vec<Task>, Refusal> {
+    pub fn claim_now(&self, op: &Claim) -> Result<Claimed, Refusal> {
         self.step(|state, now| {
             let mut step = claim(state, op, now)?;
             step.changes.number(|_| next(state));
@@ -82,8 +90,9 @@ impl Oracle {
             .map_err(|needs| Refusal::new(Code::Internal, format!("the oracle lacks {needs:?}")))?;
         inner.0.perform(&step.changes);
         drop(inner);
+        self.errands.note(step.changes.prompt_errands());
         // A claim that found nothing must not wake itself.
-        if !step.changes.executions.is_empty() {
+        if !step.changes.is_empty() {
             self.steps.send_modify(|steps| *steps += 1);
         }
         step.reply
@@ -118,12 +127,12 @@ impl Backend for Oracle {
         )
     }
 
-    fn claim(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Vec<Task>, EngineError>> {
+    fn take(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Claimed, EngineError>> {
         Box::pin(async move {
             claim.check_wait(wait)?;
             let found = self
                 .wait_for(wait, || match self.claim_now(&claim) {
-                    Ok(tasks) if tasks.is_empty() => None,
+                    Ok(claimed) if claimed.is_empty() => None,
                     answer => Some(answer),
                 })
                 .await;
@@ -225,6 +234,10 @@ impl Upkeep for Oracle {
         &self.settings
     }
 
+    fn errands(&self) -> &Errands {
+        &self.errands
+    }
+
     fn ping(&self) -> Pending<'_, Result<(), EngineError>> {
         Box::pin(async { Ok(()) })
     }
@@ -275,22 +288,10 @@ pub(super) fn existing(state: &State, id: ExecutionId) -> Result<&Execution, Eng
 fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, EngineError> {
     let find = |id: &ExecutionId| state.executions.get(id);
     Ok(match query {
-        Query::ReadResult(q) => {
-            let asked = q.attempt_of(existing(state, q.execution_id)?);
-            let of_this = state.results.range((q.execution_id, 0)..=(q.execution_id, u32::MAX));
-            let mut wanted =
-                of_this.filter(|((_, attempt), _)| asked.is_none_or(|index| index == *attempt));
-            let (_, result) = wanted
-                .next_back()
-                .ok_or_else(|| Refusal::new(Code::ResultNotFound, "no result"))?;
-            Answer::ReadResult(result.clone())
+        Query::ReadResult(q) => Answer::ReadResult(result(state, q)?),
+        Query::ReadContext(q) => {
+            Answer::ReadContext(find(&q.execution_id).map(|e| context(state, e)))
         }
-        Query::ReadContext(q) => Answer::ReadContext(find(&q.execution_id).map(|e| Context {
-            payload: state.payloads.get(&e.id).cloned().unwrap_or_default(),
-            content_type: e.about.content_type.clone(),
-            kind: e.about.kind.clone(),
-            tags: e.tags.clone(),
-        })),
         Query::ListAttempts(q) => Answer::ListAttempts(attempts(state, q)?),
         Query::ListEvents(q) => Answer::ListEvents(events(state, q)?),
         Query::Search(q) => Answer::Search(search(state, q, now)?),
@@ -305,6 +306,18 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
         Query::ListFlows(q) => Answer::ListFlows(walk_documents(state, q, now)?),
         Query::ListBudgets(q) => Answer::ListBudgets(walk_documents(state, q, now)?),
         Query::ListQuotaPolicies(q) => Answer::ListQuotaPolicies(walk_documents(state, q, now)?),
+        Query::ListBlocked(q) => Answer::ListBlocked(walk(state, q, now)?),
+        Query::ListUnrouted(q) => Answer::ListUnrouted(walk(state, q, now)?),
+        Query::ListOffers(q) => Answer::ListOffers(walk_documents(state, q, now)?),
+        Query::ListRoutes(_) | Query::ListQueued(_) | Query::ListFleets(_) => {
+            routes::answer(state, query)?
+        }
+        Query::DescribeWorker(_)
+        | Query::ListWorkers(_)
+        | Query::LeasesOf(_)
+        | Query::ListExpiredLeases(_)
+        | Query::DescribeLane(_)
+        | Query::ListLanes(_) => fleet::answer(state, query, now)?,
         Query::ListKids(_) => Answer::ListKids(Kids::from(&*state.keyring)),
         Query::ReadStream(q) => Answer::ReadStream(frames::page(state, &q.range(), now)?),
         Query::ReadSummary(q) => Answer::ReadSummary(frames::summary(state, q, now)?),
@@ -321,6 +334,24 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
             at_hand(consult(state, other, now))?.ok_or_else(nobody)?
         }
     })
+}
+
+fn result(state: &State, query: &ReadResult) -> Result<Content, EngineError> {
+    let (id, asked) = (query.execution_id, query.attempt_of(existing(state, query.execution_id)?));
+    let of_this = state.results.range((id, 0)..=(id, u32::MAX));
+    let mut wanted =
+        of_this.filter(|((_, attempt), _)| asked.is_none_or(|index| index == *attempt));
+    let newest = wanted.next_back().map(|(_, result)| result.clone());
+    newest.ok_or_else(|| Refusal::new(Code::ResultNotFound, "no result").into())
+}
+
+fn context(state: &State, execution: &Execution) -> Context {
+    Context {
+        payload: state.payloads.get(&execution.id).cloned().unwrap_or_default(),
+        content_type: execution.about.content_type.clone(),
+        kind: execution.about.kind.clone(),
+        tags: execution.tags.clone(),
+    }
 }
 
 /// The oracle lacks nothing.
@@ -381,7 +412,7 @@ fn search(state: &State, query: &Search, now: TimestampMs) -> Result<Page<Record
     found.sort_unstable_by_key(|(position, _)| std::cmp::Reverse(*position));
     let limit = query.limit as usize;
     let next_cursor = (found.len() > limit).then(|| query.cursor_after(found[limit - 1].0));
-    let items = found.iter().take(limit).map(|(_, e)| Record::of(e, now)).collect();
+    let items = found.iter().take(limit).map(|(_, e)| fleet::record(state, e, now)).collect();
     Ok(Page { items, next_cursor })
 }
 
@@ -409,7 +440,7 @@ fn walk<W: Walk>(state: &State, query: &W, now: TimestampMs) -> Result<Page<W::I
     Ok(leaf.finish(|last| query.cursor_after(last)))
 }
 
-fn walk_documents<W: Walk>(
+pub(super) fn walk_documents<W: Walk>(
     state: &State,
     query: &W,
     now: TimestampMs,

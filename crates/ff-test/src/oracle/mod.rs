@@ -2,7 +2,9 @@
 //! wrong, and is slow on purpose.
 
 mod backend;
+mod fleet;
 mod frames;
+mod routes;
 mod state;
 
 pub use backend::Oracle;

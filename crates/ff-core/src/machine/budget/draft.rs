@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::super::Facts;
 use super::super::document::DocumentDraft;
 use super::super::draft::Halt;
+use super::super::step::Step;
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
 use crate::id::{BudgetId, DocumentId};
-use crate::state::{Budget, Document};
+use crate::limits;
+use crate::state::{Budget, BudgetWork, Document};
 use crate::time::TimestampMs;
 
 pub(super) type BudgetDraft = DocumentDraft<Budget>;
@@ -30,6 +32,33 @@ impl DocumentDraft<Budget> {
         now: TimestampMs,
     ) -> Result<Self, Halt> {
         Self::current(existing(facts, id)?, now)
+    }
+
+    /// Whoever was kept back may come as soon as there is room again. Done here once, so that no rule
+    /// can forget it.
+    pub(super) fn note_room(&mut self) {
+        let was_used_up = self.stored().is_some_and(Budget::is_used_up);
+        if was_used_up && !self.body.is_used_up() {
+            self.body.pending.admit = Some(self.now);
+            self.body.pending.tell_at = Some(self.now);
+        }
+        let BudgetWork { attach, admit, enforce, tell_at } = &mut self.body.pending;
+        match *attach || admit.is_some() || enforce.is_some() {
+            true => drop(tell_at.get_or_insert(self.now.after(limits::ERRAND_RETRY_MS))),
+            false => *tell_at = None,
+        }
+    }
+
+    /// Answers with what has been changed, if anything has.
+    pub(super) fn close<R>(mut self, reply: R) -> Step<R> {
+        self.note_room();
+        self.answer(reply)
+    }
+
+    /// What runs under it is to end.
+    pub(super) fn enforce(&mut self) {
+        self.body.pending.enforce = Some(self.now);
+        self.body.pending.tell_at = Some(self.now);
     }
 
     pub(super) fn reset(&mut self) {

@@ -6,18 +6,21 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::super::Facts;
-use super::super::document::DocumentDraft;
+use super::super::document::{DocumentDraft, Fired};
 use super::super::draft::Halt;
-use super::super::step::{ChangedDocument, Step};
+use super::super::step::Step;
 use super::draft::{BudgetDraft, existing};
-use super::{keys, ledger};
+use super::{keys, ledger, scope};
 use crate::error::{Code, Refusal};
 use crate::id::{Dimension, DocumentId};
 use crate::limits;
 use crate::operation::{
-    BudgetCreated, BudgetReset, CreateBudget, DeleteBudget, ResetBudget, Settled, UpdateBudget,
+    BudgetCreated, BudgetErrand, BudgetReset, CreateBudget, DeleteBudget, ResetBudget,
+    SettleBudget, Settled, UpdateBudget,
 };
-use crate::state::{Budget, Counter, Document, DueKind, LedgerPages, UsageKeyPages};
+use crate::state::{
+    Budget, BudgetScope, BudgetWork, Counter, Document, DueKind, LedgerPages, UsageKeyPages,
+};
 use crate::time::TimestampMs;
 
 pub(in super::super) fn create(
@@ -36,8 +39,10 @@ pub(in super::super) fn create(
         let detail = format!("budget {} was made with another definition", op.budget_id);
         return Err(Refusal::at(Code::BudgetAttachConflict, "budget_id", detail).into());
     }
-    let draft = DocumentDraft::new(id, blank(op, fingerprint, now), now);
-    Ok(draft.answer(BudgetCreated::Created))
+    scope::check(facts, op)?;
+    let mut draft = DocumentDraft::new(id, blank(op, fingerprint, now), now);
+    draft.body.pending.attach = !matches!(op.scope, BudgetScope::Custom(_));
+    Ok(draft.close(BudgetCreated::Created))
 }
 
 /// SHA-256 of the definition.
@@ -68,6 +73,7 @@ fn blank(op: &CreateBudget, fingerprint: [u8; 32], now: TimestampMs) -> Budget {
         next_reset_at: None,
         ledgers: LedgerPages { since: now, ..LedgerPages::default() },
         keys: UsageKeyPages::default(),
+        pending: BudgetWork::default(),
     };
     budget.next_reset_at = budget.reset_after(now);
     budget
@@ -93,7 +99,7 @@ pub(in super::super) fn update(
         after.next_reset_at = after.reset_after(now);
     }
     let reply = if draft.is_untouched() { Settled::AlreadySatisfied } else { Settled::Done };
-    Ok(draft.answer(reply))
+    Ok(draft.close(reply))
 }
 
 /// Refuses names that would bring a budget beyond its most dimensions.
@@ -118,7 +124,7 @@ pub(in super::super) fn reset(
     draft.reset();
     let reset_count = draft.body.resets;
     let reply = BudgetReset { reset_count, next_reset_at: draft.body.next_reset_at };
-    Ok(draft.answer(reply))
+    Ok(draft.close(reply))
 }
 
 pub(in super::super) fn delete(
@@ -136,16 +142,37 @@ pub(in super::super) fn fire(
     facts: &impl Facts,
     document: Arc<Document>,
     now: TimestampMs,
-) -> Result<Option<(DueKind, ChangedDocument)>, Halt> {
+) -> Result<Fired, Halt> {
     let Some(due) = document.due().filter(|due| due.at <= now) else { return Ok(None) };
     // A draft begins with the end of the period.
     let mut draft = BudgetDraft::current(document, now)?;
-    if due.kind == DueKind::RetentionTrimmer {
+    if due.kind == DueKind::Outbox {
+        draft.body.pending.tell_at = Some(now.after(limits::BUDGET_ERRAND_RETRY_MS));
+    } else if due.kind == DueKind::RetentionTrimmer {
         if draft.body.ledgers.has_void() {
             ledger::sweep(facts, &mut draft)?;
         } else {
             keys::sweep(facts, &mut draft)?;
         }
     }
+    draft.note_room();
     Ok(Some((due.kind, draft.finish())))
+}
+
+pub(in super::super) fn settle(
+    facts: &impl Facts,
+    op: &SettleBudget,
+    now: TimestampMs,
+) -> Result<Step<Settled>, Halt> {
+    let mut draft = BudgetDraft::existing(facts, op.budget_id, now)?;
+    let pending = &mut draft.body.pending;
+    let before = *pending;
+    match op.done {
+        BudgetErrand::Attach => pending.attach = false,
+        // What was asked for later is not done.
+        BudgetErrand::Admit { since } => drop(pending.admit.take_if(|at| *at <= since)),
+        BudgetErrand::Enforce { since } => drop(pending.enforce.take_if(|at| *at <= since)),
+    }
+    let reply = if *pending == before { Settled::AlreadySatisfied } else { Settled::Done };
+    Ok(draft.close(reply))
 }

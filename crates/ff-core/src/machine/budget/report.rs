@@ -14,7 +14,9 @@ use crate::event::{EventData, EventKind};
 use crate::id::Dimension;
 use crate::limits;
 use crate::operation::{ReleaseBudget, Report, Settled, UsageReported};
-use crate::state::{Breach, BreachKind, Counter, EnforcementMode, LastBreach, SoftAction};
+use crate::state::{
+    Breach, BreachKind, Counter, EnforcementMode, HardAction, LastBreach, SoftAction,
+};
 use crate::time::TimestampMs;
 
 /// A breach with its kind: hard ones sort first, then by dimension.
@@ -33,7 +35,7 @@ pub(in super::super) fn report(
     if let Some(key) = op.key
         && keys::is_known(facts, &draft, key)?
     {
-        return Ok(draft.answer(UsageReported::AlreadyApplied));
+        return Ok(draft.close(UsageReported::AlreadyApplied));
     }
     let mut found = match weigh(&draft.body.dimensions, op.dimensions) {
         Ok(found) => found,
@@ -49,9 +51,12 @@ pub(in super::super) fn report(
         }
     } else {
         count(facts, &mut draft, op)?;
+        if is_hard && draft.body.on_hard_limit != HardAction::Block {
+            draft.enforce();
+        }
     }
     note(&mut draft, &found);
-    Ok(draft.answer(answer(found)))
+    Ok(draft.close(answer(found)))
 }
 
 /// Asks for all rows at once, so that one round loads them.
@@ -152,7 +157,7 @@ pub(in super::super) fn release(
     check_partition(op.execution_id, &facts.settings().partitions)?;
     let mut draft = BudgetDraft::existing(facts, op.budget_id, now)?;
     let Some(found) = ledger::find(facts, &draft, op.execution_id)? else {
-        return Ok(draft.answer(Settled::AlreadySatisfied));
+        return Ok(draft.close(Settled::AlreadySatisfied));
     };
     for (dimension, amount) in &found.amounts {
         let counter = draft.body.dimensions.entry(dimension.clone()).or_default();
@@ -160,7 +165,7 @@ pub(in super::super) fn release(
         counter.attributed = counter.attributed.saturating_sub(*amount);
     }
     ledger::remove(facts, &mut draft, op.execution_id, &found)?;
-    Ok(draft.answer(Settled::Done))
+    Ok(draft.close(Settled::Done))
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use super::super::Facts;
 use super::super::document::DocumentDraft;
 use super::super::draft::Halt;
+use super::super::standing::check_attached;
 use super::super::step::Step;
 use super::existing;
 use crate::event::{EventData, EventKind};
 use crate::id::DocumentId;
 use crate::limits;
 use crate::operation::{CreateFlow, FlowCreated, SetFlowTags, TagsSet};
-use crate::state::{Flow, Work};
+use crate::state::{Attached, Flow, Work};
 use crate::time::TimestampMs;
 
 pub(in super::super) fn create(
@@ -21,6 +22,7 @@ pub(in super::super) fn create(
     if facts.document(&id)?.is_some() {
         return Ok(Step::unchanged(FlowCreated::AlreadySatisfied));
     }
+    check_attached(facts, &op.namespace, &op.attached, &Attached::default())?;
     let flow = blank(op, now);
     let mut draft = DocumentDraft::new(id, flow, now);
     draft.event(EventKind::FlowCreated, EventData::new());
@@ -36,6 +38,7 @@ pub(super) fn blank(op: &CreateFlow, now: TimestampMs) -> Flow {
         tags: op.tags.clone(),
         created_at: now,
         retention_ms: op.retention_ms.unwrap_or(limits::RETENTION_MS),
+        attached: op.attached.clone(),
         fingerprint: None,
         graph_revision: 0,
         members: 0,

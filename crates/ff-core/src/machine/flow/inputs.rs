@@ -112,7 +112,7 @@ fn children(
     Ok(found)
 }
 
-fn name_of(execution: &Execution) -> String {
+pub(super) fn name_of(execution: &Execution) -> String {
     let name = execution.member.as_ref().and_then(|member| member.name.as_ref());
     name.map_or_else(|| execution.id.to_string(), ToString::to_string)
 }

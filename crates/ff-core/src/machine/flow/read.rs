@@ -1,17 +1,21 @@
 //! Questions about the graph of a flow, decided over its rows.
 
+use uuid::Uuid;
+
 use super::super::Facts;
 use super::super::draft::Halt;
-use super::pages::{MEMBERS, MemberRef, OUT, OutEdge};
+use super::inputs::name_of;
+use super::pages::{CHILDREN, IN, InEdge, MEMBERS, MemberRef, OUT, OutEdge};
 use super::scene::{Scene, beside};
 use super::{existing, not_found};
 use crate::error::{Code, Refusal};
 use crate::id::{DocumentId, EdgeId, ExecutionId, FlowId};
+use crate::limits;
 use crate::read::{
     DescribeEdge, EdgeSnapshot, Eligibility, EvaluateEligibility, FlowEdges, FlowMembers,
-    ListFlowEdges, ListFlowMembers, MemberSnapshot,
+    ListFlowEdges, ListFlowMembers, MemberSnapshot, Upstream,
 };
-use crate::state::{Execution, Flow, GroupState, Phase};
+use crate::state::{EdgeState, Execution, Flow, GroupState, Phase};
 use crate::time::TimestampMs;
 
 /// Members that one page of edges looks at.
@@ -146,4 +150,44 @@ pub(in super::super) fn eligibility(
         }
         Phase::Runnable(_) => Eligibility::NotRunnable,
     })
+}
+
+/// Some of the members that a member waits for.
+pub(in super::super) fn waited_for(
+    facts: &impl Facts,
+    execution: &Execution,
+) -> Result<Vec<Upstream>, Halt> {
+    let Some(member) = &execution.member else { return Ok(Vec::new()) };
+    let of = execution.id.into();
+    let beside = |uuid| ExecutionId::new(execution.id.partition(), uuid);
+    let edges: Vec<(ExecutionId, Option<InEdge>)> = if execution.phase.children().is_some() {
+        let to = member.children.min(LOOK_AT);
+        let uuids: Vec<Uuid> = CHILDREN.stored_items(facts, &of, (0, to))?;
+        uuids.into_iter().map(|uuid| (beside(uuid), None)).collect()
+    } else {
+        let edges: Vec<InEdge> = IN.stored_items(facts, &of, (0, member.ins.min(LOOK_AT)))?;
+        edges.into_iter().map(|edge| (beside(edge.from), Some(edge))).collect()
+    };
+    let ids: Vec<_> = edges.iter().map(|(id, _)| *id).collect();
+    facts.want_executions(&ids)?;
+    let mut found = Vec::new();
+    for (id, edge) in edges {
+        let Some(upstream) = facts.execution(id)? else { continue };
+        let pending = match &edge {
+            Some(edge) => edge.state(&upstream) == EdgeState::Pending,
+            None => !upstream.is_terminal(),
+        };
+        if pending && found.len() < limits::EXPLAIN_ITEMS as usize {
+            found.push(Upstream {
+                execution_id: id,
+                name: edge
+                    .as_ref()
+                    .and_then(|edge| edge.name.clone())
+                    .unwrap_or_else(|| name_of(&upstream)),
+                state: upstream.public_state(),
+                kind: edge.map(|edge| edge.kind),
+            });
+        }
+    }
+    Ok(found)
 }

@@ -12,8 +12,9 @@ use super::super::Facts;
 use super::super::document::DocumentDraft;
 use super::super::draft::{Draft, Halt};
 use super::super::rows::{Family, RowChange, RowKey};
+use super::super::standing::check_attached;
 use super::super::step::Step;
-use super::super::submit::execution;
+use super::super::submit::{execution, ground};
 use super::create::blank;
 use super::members::name_row;
 use super::pages::{Beside, IN, InEdge, Link, MEMBERS, MemberRef, OUT, OutEdge, TOPOLOGY};
@@ -24,7 +25,8 @@ use crate::event::{EventData, EventKind};
 use crate::id::{DocumentId, EdgeId};
 use crate::limits;
 use crate::operation::{Graph, SubmitFlow, SubmittedFlow};
-use crate::state::{Execution, Flow, Group, Phase};
+use crate::policy::Retention;
+use crate::state::{Attached, Execution, Flow, Group, Phase};
 use crate::time::TimestampMs;
 
 /// A member that is not there yet.
@@ -49,9 +51,10 @@ pub(in super::super) fn submit(
     }
     let graph = op.graph()?;
     check_ids(facts, op)?;
+    let retention = check_ground(facts, op)?;
     let mut scene = Scene::new(facts, now);
     scene.put_flow(write_down(op, &graph, id.clone(), now));
-    let folded = fold(op, &graph, now);
+    let folded = fold(op, &graph, retention, now);
     for member in folded.into_iter().enumerate() {
         let (at, member) = member;
         if at < limits::FLOW_STEP as usize {
@@ -106,6 +109,17 @@ fn mismatch() -> Refusal {
         Code::IdempotencyMismatch,
         "the flow's id or idempotency key was used before with another graph",
     )
+}
+
+/// Refuses a graph that its lanes do not take or that stands under nothing that is there; answers
+/// with what its namespace says of retention.
+fn check_ground(facts: &impl Facts, op: &SubmitFlow) -> Result<Retention, Halt> {
+    check_attached(facts, &op.flow.namespace, &op.flow.attached, &Attached::default())?;
+    let mut retention = Retention::default();
+    for member in &op.members {
+        retention = ground(facts, &member.submit)?;
+    }
+    Ok(retention)
 }
 
 /// Members are new, of the flow's namespace, and stand beside it.
@@ -169,11 +183,11 @@ fn write_down(
 }
 
 /// All members with their edges, each as it will be.
-fn fold(op: &SubmitFlow, graph: &Graph, now: TimestampMs) -> Vec<Folded> {
+fn fold(op: &SubmitFlow, graph: &Graph, retention: Retention, now: TimestampMs) -> Vec<Folded> {
     let mut folded: Vec<_> = (0..)
         .zip(&op.members)
         .map(|(number, member)| {
-            let mut made = execution(&member.submit, now);
+            let mut made = execution(&member.submit, retention, now);
             let mut part =
                 crate::state::Member::new(op.flow.flow_id, number, Some(member.name.clone()));
             part.group.join = graph.joins.get(&number).copied().unwrap_or_default();

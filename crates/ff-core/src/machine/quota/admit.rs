@@ -8,6 +8,7 @@ use super::{slots, waiting, window};
 use crate::check::check_partition;
 use crate::operation::{
     Admission, AdmissionReleased, CheckAdmission, ConfirmAdmission, Confirmed, ReleaseAdmission,
+    SettleWaking, Settled,
 };
 use crate::state::Verdict;
 use crate::time::TimestampMs;
@@ -30,27 +31,27 @@ pub(in super::super) fn check(
     if slots::find(facts, &draft, op.slot)?.is_some() {
         return Ok(Step::unchanged(Admission::AlreadyAdmitted));
     }
-    match verdict {
+    draft.body.waking.retain(|waking| *waking != id);
+    let reply = match verdict {
         Verdict::Admit => {
             if op.opens_attempt {
                 window::admit(facts, &mut draft)?;
             }
             slots::take(&mut draft, op.slot);
-            Ok(draft.answer(Admission::Admitted))
+            Admission::Admitted
         }
-        // Time lets it in; nobody else can.
         Verdict::RateExceeded { retry_after_ms } => {
-            Ok(Step::unchanged(Admission::RateExceeded { retry_after_ms }))
+            waiting::enter(facts, &mut draft, (op.score, id))?;
+            Admission::RateExceeded { retry_after_ms }
         }
         Verdict::ConcurrencyExceeded { retry_after_ms } => {
-            let reply = Admission::ConcurrencyExceeded { retry_after_ms };
-            if waiting::enter(facts, &mut draft, (op.score, id))? {
-                Ok(draft.answer(reply))
-            } else {
-                Ok(Step::unchanged(reply))
-            }
+            waiting::enter(facts, &mut draft, (op.score, id))?;
+            Admission::ConcurrencyExceeded { retry_after_ms }
         }
-    }
+    };
+    waiting::plan(&mut draft);
+    draft.remind();
+    Ok(draft.answer(reply))
 }
 
 pub(in super::super) fn confirm(
@@ -63,11 +64,13 @@ pub(in super::super) fn confirm(
     let Some(found) = slots::find(facts, &draft, op.slot)? else {
         return Ok(Step::unchanged(Confirmed::NoSlot));
     };
-    if found.pending_until.is_none() {
-        return Ok(Step::unchanged(Confirmed::AlreadyHeld));
-    }
+    let reply = match found.pending_until {
+        Some(_) => Confirmed::Held,
+        None => Confirmed::AlreadyHeld,
+    };
     slots::hold(&mut draft, op.slot, found);
-    Ok(draft.answer(Confirmed::Held))
+    draft.remind();
+    Ok(draft.answer(reply))
 }
 
 pub(in super::super) fn release(
@@ -81,8 +84,20 @@ pub(in super::super) fn release(
         return Ok(Step::unchanged(AdmissionReleased::default()));
     };
     slots::give_back(facts, &mut draft, op.slot, found)?;
-    // None while a lowered cap is still exceeded.
-    let free = draft.body.free_slots().min(1);
-    let wake = waiting::wake(facts, &mut draft, free)?;
+    let wake = waiting::let_in(facts, &mut draft, 1)?;
+    draft.remind();
     Ok(draft.answer(AdmissionReleased { freed: 1, wake }))
+}
+
+pub(in super::super) fn settle_waking(
+    facts: &impl Facts,
+    op: &SettleWaking,
+    now: TimestampMs,
+) -> Result<Step<Settled>, Halt> {
+    let mut draft = QuotaDraft::existing(facts, op.quota_policy_id, now)?;
+    draft.body.waking.retain(|waking| !op.execution_ids.contains(waking));
+    let reply = if draft.is_untouched() { Settled::AlreadySatisfied } else { Settled::Done };
+    waiting::plan(&mut draft);
+    draft.remind();
+    Ok(draft.answer(reply))
 }

@@ -5,6 +5,7 @@ use super::super::document::DocumentDraft;
 use super::super::draft::Halt;
 use crate::error::{Code, Refusal};
 use crate::id::{DocumentId, QuotaPolicyId};
+use crate::limits;
 use crate::state::QuotaPolicy;
 use crate::time::TimestampMs;
 
@@ -23,5 +24,22 @@ impl DocumentDraft<QuotaPolicy> {
             Refusal::at(Code::QuotaPolicyNotFound, "quota_policy_id", detail)
         };
         Self::of(facts.document(&id_of)?.ok_or_else(missing)?, now)
+    }
+
+    /// What is to be done elsewhere is told with this step, and again later.
+    pub(super) fn remind(&mut self) {
+        let (now, policy) = (self.now, &mut self.body);
+        let again = now.after(limits::ERRAND_RETRY_MS);
+        let due = |at: Option<TimestampMs>| at.is_none_or(|at| at <= now);
+        match policy.overdue.is_empty() {
+            true => policy.ask_at = None,
+            false if due(policy.ask_at) => policy.ask_at = Some(again),
+            false => {}
+        }
+        match policy.waking.is_empty() {
+            true => policy.tell_at = None,
+            false if due(policy.tell_at) => policy.tell_at = Some(again),
+            false => {}
+        }
     }
 }

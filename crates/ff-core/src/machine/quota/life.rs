@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use super::super::Facts;
-use super::super::document::DocumentDraft;
+use super::super::document::{DocumentDraft, Fired};
 use super::super::draft::Halt;
-use super::super::step::{ChangedDocument, Step};
+use super::super::step::Step;
 use super::draft::QuotaDraft;
 use super::{slots, waiting, window};
 use crate::error::{Code, Refusal};
 use crate::id::DocumentId;
+use crate::limits;
 use crate::operation::{
     CreateQuotaPolicy, DeleteQuotaPolicy, QuotaPolicyCreated, QuotaPolicyUpdated, Settled,
     UpdateQuotaPolicy,
 };
-use crate::state::{Document, DueKind, PendingSlots, QuotaPolicy, RateWindow};
+use crate::state::{Document, PendingSlots, QuotaPolicy, RateWindow};
 use crate::time::TimestampMs;
 
 pub(in super::super) fn create(
@@ -43,7 +44,13 @@ pub(in super::super) fn create(
         slots: 0,
         pending: PendingSlots::default(),
         overdue: Vec::new(),
+        ask_at: None,
+        patrol: 0,
+        patrol_at: None,
         waiting: 0,
+        wake_at: None,
+        waking: Vec::new(),
+        tell_at: None,
     };
     let draft = DocumentDraft::new(id, policy, now);
     Ok(draft.answer(QuotaPolicyCreated::Created))
@@ -60,8 +67,7 @@ pub(in super::super) fn update(
     }
     draft.body.spec = op.spec;
     window::refit(facts, &mut draft)?;
-    let free = draft.body.free_slots();
-    let wake = waiting::wake(facts, &mut draft, free)?;
+    let wake = waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES)?;
     Ok(draft.answer(QuotaPolicyUpdated { wake }))
 }
 
@@ -81,7 +87,7 @@ pub(in super::super) fn fire(
     facts: &impl Facts,
     document: Arc<Document>,
     now: TimestampMs,
-) -> Result<Option<(DueKind, ChangedDocument)>, Halt> {
+) -> Result<Fired, Halt> {
     let Some(due) = document.due().filter(|due| due.at <= now) else { return Ok(None) };
     let mut draft = QuotaDraft::of(document, now)?;
     if draft.body.pending.until.is_some_and(|at| at <= now) {
@@ -90,5 +96,12 @@ pub(in super::super) fn fire(
     if draft.body.window.trim_at.is_some_and(|at| at <= now) {
         window::trim(facts, &mut draft)?;
     }
+    if draft.body.patrol_at.is_some_and(|at| at <= now) {
+        slots::patrol(facts, &mut draft)?;
+    }
+    if draft.body.wake_at.is_some_and(|at| at <= now) {
+        waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES)?;
+    }
+    draft.remind();
     Ok(Some((due.kind, draft.finish())))
 }

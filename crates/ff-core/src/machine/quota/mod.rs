@@ -10,6 +10,6 @@ mod tests;
 mod waiting;
 mod window;
 
-pub(super) use admit::{check, confirm, release};
+pub(super) use admit::{check, confirm, release, settle_waking};
 pub(super) use describe::describe;
 pub(super) use life::{create, delete, fire, update};

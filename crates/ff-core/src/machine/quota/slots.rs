@@ -53,6 +53,7 @@ pub(super) fn take(draft: &mut QuotaDraft, slot: SlotId) {
     policy.slots += 1;
     policy.pending.next += 1;
     policy.pending.until.get_or_insert(until);
+    policy.patrol_at.get_or_insert(draft.now.after(limits::QUOTA_PATROL_MS));
 }
 
 fn pending(number: u64) -> RowKey {
@@ -61,7 +62,9 @@ fn pending(number: u64) -> RowKey {
 
 /// A pending slot is confirmed.
 pub(super) fn hold(draft: &mut QuotaDraft, slot: SlotId, found: Slot) {
-    draft.row(RowChange::put(row(slot), &Slot { pending_until: None, ..found }));
+    if found.pending_until.is_some() {
+        draft.row(RowChange::put(row(slot), &Slot { pending_until: None, ..found }));
+    }
     draft.body.overdue.retain(|overdue| *overdue != slot);
 }
 
@@ -85,7 +88,30 @@ pub(super) fn give_back(
     }
     draft.row(RowChange::remove(holder(last)));
     draft.body.slots = last;
+    if last == 0 {
+        draft.body.patrol_at = None;
+    }
     draft.body.overdue.retain(|overdue| *overdue != slot);
+    Ok(())
+}
+
+/// Notes some of the slots that are held, one after another, so that their executions are asked: a
+/// slot whose lease was removed with its execution is found so.
+pub(super) fn patrol(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
+    let (from, slots) = (draft.body.patrol, draft.body.slots);
+    let room = limits::TIMER_ROWS.saturating_sub(draft.body.overdue.len());
+    let most = u32::try_from(room).unwrap_or(u32::MAX);
+    let to = slots.min(from.saturating_add(most));
+    let keys: Vec<_> = (from..to).map(holder).collect();
+    facts.want_rows(&(&draft.id).into(), &keys)?;
+    for key in keys {
+        let held: Option<SlotId> = draft.find_row(facts, &key)?;
+        if let Some(slot) = held.filter(|slot| !draft.body.overdue.contains(slot)) {
+            draft.body.overdue.push(slot);
+        }
+    }
+    draft.body.patrol = if to < slots { to } else { 0 };
+    draft.body.patrol_at = (slots > 0).then(|| draft.now.after(limits::QUOTA_PATROL_MS));
     Ok(())
 }
 

@@ -6,11 +6,11 @@ use proptest::prelude::*;
 
 use super::super::rows::Family;
 use super::super::trial::{Trial, execution};
-use crate::id::{DocumentId, Namespace, QuotaPolicyId};
+use crate::id::{DocumentId, ExecutionId, Namespace, QuotaPolicyId};
 use crate::limits;
 use crate::operation::{
     Admission, CheckAdmission, ConfirmAdmission, Confirmed, CreateQuotaPolicy, ReleaseAdmission,
-    UpdateQuotaPolicy,
+    SettleWaking, UpdateQuotaPolicy,
 };
 use crate::state::{QuotaPolicy, QuotaSpec, SlotId};
 use crate::time::TimestampMs;
@@ -42,6 +42,11 @@ fn check(quota_policy_id: QuotaPolicyId, number: u128) -> CheckAdmission {
 
 fn policy(trial: &Trial) -> &QuotaPolicy {
     trial.document.as_ref().and_then(|document| document.quota_policy()).unwrap()
+}
+
+/// Those who were woken have been let go.
+fn settle(trial: &mut Trial, quota_policy_id: QuotaPolicyId, execution_ids: Vec<ExecutionId>) {
+    trial.call(SettleWaking { quota_policy_id, execution_ids });
 }
 
 /// Every admission there was.
@@ -136,15 +141,18 @@ proptest! {
             if frees {
                 let released = trial.call(ReleaseAdmission { quota_policy_id: id, slot: slot(0) });
                 let best = line.pop_first().map(|(_, id)| id);
-                prop_assert_eq!(released.wake, best.into_iter().collect::<Vec<_>>());
+                prop_assert_eq!(&released.wake, &best.into_iter().collect::<Vec<_>>());
                 trial.call(check(id, 0));
+                settle(&mut trial, id, released.wake);
             }
             prop_assert_eq!(policy(&trial).waiting as usize, line.len());
         }
-        let mut woken = Vec::new();
+        let mut woken: Vec<ExecutionId> = Vec::new();
         for max_concurrent in (1..20).map(|n| n * limits::QUOTA_WAKES) {
             let spec = cap(max_concurrent + 1);
-            woken.extend(trial.call(UpdateQuotaPolicy { quota_policy_id: id, spec }).wake);
+            let wake = trial.call(UpdateQuotaPolicy { quota_policy_id: id, spec }).wake;
+            woken.extend(&wake);
+            settle(&mut trial, id, wake);
         }
         prop_assert_eq!(woken, line.into_iter().map(|(_, id)| id).collect::<Vec<_>>());
         prop_assert_eq!(trial.rows_of(Family::Waiting) + trial.rows_of(Family::Waiter), 0);

@@ -8,6 +8,7 @@ use super::super::draft::Halt;
 use super::super::rows::{Family, RowChange, RowKey};
 use super::draft::QuotaDraft;
 use super::slots::corrupt;
+use super::window;
 use crate::id::ExecutionId;
 use crate::limits;
 
@@ -33,35 +34,56 @@ fn mark(id: ExecutionId) -> RowKey {
     RowKey::named(Family::Waiter, id.to_bytes())
 }
 
-/// Puts an execution in line, unless it stands there or the line is full: whether it did.
+/// Puts an execution in line, unless it stands there or the line is full.
 pub(super) fn enter(
     facts: &impl Facts,
     draft: &mut QuotaDraft,
     waiter: Waiter,
-) -> Result<bool, Halt> {
+) -> Result<(), Halt> {
     let known: Option<()> = draft.find_row(facts, &mark(waiter.1))?;
     if known.is_some() || draft.body.waiting >= limits::QUOTA_WAITING {
-        return Ok(false);
+        return Ok(());
     }
     draft.row(RowChange::put(mark(waiter.1), &()));
-    push(facts, draft, waiter)?;
-    Ok(true)
+    push(facts, draft, waiter)
 }
 
-/// Takes up to `most` out of line, the best first.
-pub(super) fn wake(
+/// Lets up to `most` come, the best first, as far as there are slots and places in the window that
+/// nobody is on the way to.
+pub(super) fn let_in(
     facts: &impl Facts,
     draft: &mut QuotaDraft,
     most: u32,
 ) -> Result<Vec<ExecutionId>, Halt> {
-    let count = most.min(limits::QUOTA_WAKES).min(draft.body.waiting);
+    let on_the_way = u32::try_from(draft.body.waking.len()).unwrap_or(u32::MAX);
+    let free = draft.body.free_slots().min(window::free_places(facts, draft)?);
+    let room = free.min(limits::QUOTA_WAKES).saturating_sub(on_the_way);
+    let count = most.min(room).min(draft.body.waiting);
     let mut woken = Vec::with_capacity(count as usize);
     for _ in 0..count {
         let (_, id) = pop(facts, draft)?;
         draft.row(RowChange::remove(mark(id)));
         woken.push(id);
     }
+    draft.body.waking.extend(&woken);
+    plan(draft);
     Ok(woken)
+}
+
+/// Plans when it is looked whether somebody in line may come: when the window opens, or, should
+/// those who were let in not take what was free, a moment from now. With no slot free, the next one
+/// that is given back lets somebody in.
+pub(super) fn plan(draft: &mut QuotaDraft) {
+    let (now, policy) = (draft.now, &mut draft.body);
+    policy.wake_at = if policy.waiting == 0 {
+        None
+    } else if let Some(opens_at) = policy.closed_until(now) {
+        Some(opens_at)
+    } else if policy.free_slots() == 0 {
+        None
+    } else {
+        Some(now.after(limits::ERRAND_RETRY_MS))
+    };
 }
 
 fn siblings(facts: &impl Facts, draft: &QuotaDraft, index: u32) -> Result<Vec<Waiter>, Halt> {

@@ -68,6 +68,27 @@ fn find_edge(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
     Ok(())
 }
 
+/// How many places of the window are free, counted up to the end of a page.
+pub(super) fn free_places(facts: &impl Facts, draft: &QuotaDraft) -> Result<u32, Halt> {
+    let (spec, window) = (draft.body.spec, draft.body.window);
+    if !spec.limits_rate() {
+        return Ok(u32::MAX);
+    }
+    let most = u64::from(spec.max_requests_per_window);
+    let never_taken = most.saturating_sub(window.next);
+    let oldest = window.next.saturating_sub(most);
+    let entries = page(facts, draft, oldest / PAGE_ITEMS)?;
+    let behind = (oldest % PAGE_ITEMS) as usize;
+    let has_left = |at: &TimestampMs| at.after(spec.window_ms()) <= draft.now;
+    let left = match entries.get(behind..) {
+        Some(entries) => entries.iter().take_while(|at| has_left(at)).count() as u64,
+        // A page that is gone has left with all its entries.
+        None => most.min(PAGE_ITEMS - oldest % PAGE_ITEMS),
+    };
+    let free = never_taken.saturating_add(left).min(most);
+    Ok(u32::try_from(free).unwrap_or(u32::MAX))
+}
+
 /// The spec is another: what is remembered counts, what a shorter window or a smaller limit has let
 /// go does not come back.
 pub(super) fn refit(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {

@@ -1,0 +1,159 @@
+//! What was said of namespaces, lanes and workers: facts of another home that steps and claims rest
+//! on.
+//!
+//! A commit can only compare records of its own home, so these are taken as they were read, a second
+//! ago at the most. What this process writes itself it knows at once. What lets a step pass may be
+//! remembered; what refuses one is read anew first.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ff_core::error::{EngineError, Refusal};
+use ff_core::id::{DocumentId, Home};
+use ff_core::machine::{self, Gate, Need, Overlay};
+use ff_core::operation::Claim;
+use ff_core::recent::Recent;
+use ff_core::state::Document;
+use ff_core::time::TimestampMs;
+
+use crate::read;
+use crate::store::Shared;
+
+/// How long a fact counts.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Facts of one generation.
+const FACTS: usize = 4096;
+
+/// When it was looked at, and what there was.
+type Fact = (Instant, Option<Arc<Document>>);
+
+#[derive(Debug)]
+pub(crate) struct Near {
+    facts: Mutex<Recent<DocumentId, Fact>>,
+    /// Claims that want to read wait for each other: one read serves all of a worker.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Near {
+    pub(crate) fn new() -> Self {
+        Self { facts: Mutex::new(Recent::new(FACTS)), turn: tokio::sync::Mutex::default() }
+    }
+
+    /// What there is, or that there is nothing, if that was seen a moment ago.
+    pub(crate) fn get(&self, id: &DocumentId) -> Option<Option<Arc<Document>>> {
+        let now = Instant::now();
+        self.seen_since(id, now.checked_sub(FRESH).unwrap_or(now))
+    }
+
+    fn seen_since(&self, id: &DocumentId, since: Instant) -> Option<Option<Arc<Document>>> {
+        let (seen, found) = self.lock().get(id)?;
+        (seen >= since).then_some(found)
+    }
+
+    /// Keeps what was there at this instant or later; only of homes that others rest on.
+    pub(crate) fn keep(&self, id: &DocumentId, found: Option<&Arc<Document>>, seen: Instant) {
+        if let Home::Namespace(_) = id.home {
+            self.lock().keep(id.clone(), (seen, found.cloned()));
+        }
+    }
+
+    pub(crate) fn forget(&self, id: &DocumentId) {
+        self.lock().forget(id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Recent<DocumentId, Fact>> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a step of one home asks for a document of another.
+pub(crate) fn is_abroad<'a>(home: &Home, need: &'a Need) -> Option<&'a DocumentId> {
+    match need {
+        Need::Document(id) if id.home != *home => Some(id),
+        _ => None,
+    }
+}
+
+/// Adds what is remembered of other homes to the facts of a step; what was added is noted in `used`.
+/// False: nothing was.
+pub(crate) fn recall(
+    shared: &Shared,
+    home: &Home,
+    needs: &[Need],
+    overlay: &mut Overlay,
+    used: &mut Vec<Need>,
+) -> bool {
+    let before = used.len();
+    for need in needs {
+        if let Some(id) = is_abroad(home, need)
+            && let Some(found) = shared.near.get(id)
+        {
+            overlay.supply_document(id.clone(), found);
+            used.push(need.clone());
+        }
+    }
+    used.len() > before
+}
+
+/// What a claim may look at, and whether that was remembered.
+pub(crate) async fn gate(shared: &Shared, claim: &Claim) -> Result<(Gate, bool), EngineError> {
+    let begun = Instant::now();
+    let since = begun.checked_sub(FRESH).unwrap_or(begun);
+    match remembered(shared, claim, since) {
+        Some(Ok(gate)) if gate.lanes.iter().all(Option::is_some) => Ok((gate, true)),
+        _ => Ok((gate_since(shared, claim, begun).await?, false)),
+    }
+}
+
+/// The same, by what was read after this instant, by this caller or by another.
+pub(crate) async fn gate_since(
+    shared: &Shared,
+    claim: &Claim,
+    since: Instant,
+) -> Result<Gate, EngineError> {
+    if let Some(gate) = remembered(shared, claim, since) {
+        return Ok(gate?);
+    }
+    let _turn = shared.near.turn.lock().await;
+    if let Some(gate) = remembered(shared, claim, since) {
+        return Ok(gate?);
+    }
+    read_gate(shared, claim).await
+}
+
+/// By what has been seen since; none: something has not.
+fn remembered(shared: &Shared, claim: &Claim, since: Instant) -> Option<Result<Gate, Refusal>> {
+    let now = shared.clock.estimate(&Home::Namespace(claim.namespace.clone()))?;
+    let mut overlay = Overlay::new(Arc::clone(&shared.settings));
+    for id in facts_of(claim, &overlay) {
+        let found = shared.near.seen_since(&id, since)?;
+        overlay.supply_document(id, found);
+    }
+    machine::gate(&overlay, claim, now).ok()
+}
+
+async fn read_gate(shared: &Shared, claim: &Claim) -> Result<Gate, EngineError> {
+    let home = Home::Namespace(claim.namespace.clone());
+    let mut overlay = Overlay::new(Arc::clone(&shared.settings));
+    let ids = facts_of(claim, &overlay);
+    let begun = Instant::now();
+    let (now, found) = read::documents(shared, &home, &ids).await?;
+    for (id, found) in ids.into_iter().zip(found) {
+        let found = found.map(|(document, _)| Arc::new(document));
+        shared.near.keep(&id, found.as_ref(), begun);
+        overlay.supply_document(id, found);
+    }
+    let lacks = |needs| EngineError::bug(format!("a claim still lacks {needs:?}"));
+    Ok(machine::gate(&overlay, claim, now).map_err(lacks)??)
+}
+
+/// What a claim rests on: it asks for all of it at once.
+fn facts_of(claim: &Claim, nothing: &Overlay) -> Vec<DocumentId> {
+    let needs = machine::gate(nothing, claim, TimestampMs(0)).err().unwrap_or_default();
+    let ids = needs.0.into_iter().filter_map(|need| match need {
+        Need::Document(id) => Some(id),
+        _ => None,
+    });
+    ids.collect()
+}

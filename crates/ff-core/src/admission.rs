@@ -1,0 +1,268 @@
+//! Admission: a claim asks the limits of what it has set aside, and leases what they let in.
+//!
+//! 1. The claim's own step sets executions that stand under limits aside, for five seconds.
+//! 2. Budgets are read: one that is used up keeps its executions back.
+//! 3. Quota policies are asked in order; each gives a slot that is pending. One that refuses puts
+//!    the execution in line, and slots that were given before it are given back.
+//! 4. What was let in is leased, and the lease knows its slots.
+//!
+//! Every prefix is safe: what was set aside goes back to its place by time, and a pending slot asks
+//! its execution whether it became a lease.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use crate::backend::{Backend, BackendExt};
+use crate::errand;
+use crate::error::{EngineError, Refusal};
+use crate::id::{BudgetId, LeaseId};
+use crate::limits;
+use crate::operation::{
+    AdmissionVoided, Applicant, Claim, ClaimForWorker, ClaimGrant, Claimed, Command, LaneOrder,
+    LaneShare, Reply, Task, VoidAdmission,
+};
+use crate::read::GetBudgetStatus;
+use crate::state::{AdmissionReason, Breach, LimitId};
+
+pub(crate) use by_name::{ByName, report_to_all, take_up};
+use under_way::UnderWay;
+
+mod by_name;
+mod under_way;
+
+/// Tasks for a worker; with nothing found it waits for work, up to `wait`.
+pub(crate) async fn claim<B: Backend + ?Sized>(
+    backend: &B,
+    claim: Claim,
+    wait: Duration,
+) -> Result<Vec<Task>, EngineError> {
+    let begun = Instant::now();
+    let mut left = wait;
+    loop {
+        let Claimed { mut tasks, applicants } = backend.take(claim.clone(), left).await?;
+        let looked_everywhere = applicants.is_empty();
+        if !looked_everywhere {
+            let admitted = Round::new(backend, &claim, applicants, Prize::Lease).run().await;
+            match admitted {
+                Ok(admitted) => tasks.extend(admitted.into_iter().filter_map(Won::task)),
+                Err(error) if tasks.is_empty() => return Err(error),
+                // What was leased already counts.
+                Err(_) => return Ok(tasks),
+            }
+        }
+        errand::carry_out_noted(backend).await;
+        if looked_everywhere || !tasks.is_empty() {
+            return Ok(tasks);
+        }
+        left = wait.saturating_sub(begun.elapsed());
+    }
+}
+
+/// The next execution for a worker, set aside for it by a grant; none: there is nothing for it.
+pub(crate) async fn claim_for_worker<B: Backend + ?Sized>(
+    backend: &B,
+    op: ClaimForWorker,
+) -> Result<Option<ClaimGrant>, EngineError> {
+    op.check()?;
+    let claim = Claim {
+        namespace: op.namespace,
+        worker_id: op.worker_id,
+        worker_instance_id: op.worker_instance_id,
+        lanes: vec![LaneShare::new(op.lane)],
+        order: LaneOrder::Ordered,
+        capabilities: op.capabilities,
+        max: 1,
+        lease_ttl_ms: limits::LEASE_TTL_MS,
+        seed: LeaseId::mint().uuid(),
+        sets_aside: true,
+    };
+    let prize = Prize::Grant { ttl_ms: op.grant_ttl_ms };
+    loop {
+        let Claimed { applicants, .. } = backend.take(claim.clone(), Duration::ZERO).await?;
+        if applicants.is_empty() {
+            return Ok(None);
+        }
+        let won = Round::new(backend, &claim, applicants, prize).run().await?;
+        errand::carry_out_noted(backend).await;
+        if let Some(grant) = won.into_iter().find_map(Won::grant) {
+            return Ok(Some(grant));
+        }
+    }
+}
+
+/// The applicants of one claim on their way.
+struct Round<'a, B: ?Sized> {
+    backend: &'a B,
+    claim: &'a Claim,
+    prize: Prize,
+    under_way: Vec<UnderWay>,
+    blocked: Vec<Command>,
+}
+
+/// What those get who are let in.
+#[derive(Clone, Copy)]
+enum Prize {
+    Lease,
+    Grant { ttl_ms: u64 },
+}
+
+enum Won {
+    Task(Box<Task>),
+    Grant(ClaimGrant),
+}
+
+impl<'a, B: Backend + ?Sized> Round<'a, B> {
+    fn new(backend: &'a B, claim: &'a Claim, applicants: Vec<Applicant>, prize: Prize) -> Self {
+        let under_way = applicants.into_iter().map(|applicant| UnderWay::new(applicant, &[]));
+        Self { backend, claim, prize, under_way: under_way.collect(), blocked: Vec::new() }
+    }
+
+    async fn run(mut self) -> Result<Vec<Won>, EngineError> {
+        let outcome = self.ask_all().await;
+        if outcome.is_err() {
+            // What cannot be asked blocks nothing for good: all of it goes back.
+            let left = std::mem::take(&mut self.under_way);
+            self.let_fall(left).await;
+        }
+        let won = self.hand_out().await;
+        let blocked = std::mem::take(&mut self.blocked);
+        if !blocked.is_empty() {
+            // One that changed meanwhile is where it belongs.
+            self.backend.apply(blocked).await;
+        }
+        outcome.map(|()| won)
+    }
+
+    async fn ask_all(&mut self) -> Result<(), EngineError> {
+        self.ask_budgets().await?;
+        while self.ask_quotas().await? {}
+        Ok(())
+    }
+
+    async fn ask_budgets(&mut self) -> Result<(), EngineError> {
+        let all = self.under_way.iter().flat_map(|it| &it.applicant.standing.budget_ids);
+        let asked: HashSet<BudgetId> = all.copied().collect();
+        let mut used_up: HashMap<BudgetId, Breach> = HashMap::new();
+        for budget_id in asked {
+            let status = self.backend.ask(GetBudgetStatus { budget_id }).await?;
+            if let Some(breach) = status.and_then(|status| status.blocked_by) {
+                used_up.insert(budget_id, breach);
+            }
+        }
+        let blocked = &mut self.blocked;
+        self.under_way.retain(|it| {
+            let mut budgets = it.applicant.standing.budget_ids.iter();
+            let breach = budgets.find_map(|id| used_up.get(id).map(|breach| (*id, breach)));
+            let Some((id, Breach { dimension, current, limit })) = breach else { return true };
+            let detail = format!("budget {id}: {dimension} is at {current} of {limit}");
+            blocked.push(it.block(AdmissionReason::Budget, LimitId::Budget(id), detail));
+            false
+        });
+        Ok(())
+    }
+
+    /// Asks the next policy of each: whether there was any.
+    async fn ask_quotas(&mut self) -> Result<bool, EngineError> {
+        let mut asked = Vec::new();
+        let mut commands: Vec<Command> = Vec::new();
+        for (at, it) in self.under_way.iter_mut().enumerate() {
+            if let Some(quota_policy_id) = it.left.next() {
+                asked.push((at, quota_policy_id));
+                commands.push(it.check(quota_policy_id).into());
+            }
+        }
+        if commands.is_empty() {
+            return Ok(false);
+        }
+        let replies = self.backend.apply(commands).await;
+        let mut refused: HashMap<usize, Command> = HashMap::new();
+        let mut failed = None;
+        for ((at, id), reply) in asked.into_iter().zip(replies) {
+            let it = &mut self.under_way[at];
+            match it.note(id, reply) {
+                Ok(None) => {}
+                Ok(Some(Refusal { detail, .. })) => {
+                    let block = it.block(AdmissionReason::Quota, LimitId::Quota(id), detail.into());
+                    refused.insert(at, block);
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        self.set_down(refused).await;
+        failed.map_or(Ok(true), Err)
+    }
+
+    /// Those who were refused give back what they hold.
+    async fn set_down(&mut self, mut refused: HashMap<usize, Command>) {
+        let mut releases: Vec<Command> = Vec::new();
+        let mut kept = Vec::with_capacity(self.under_way.len());
+        for (at, it) in std::mem::take(&mut self.under_way).into_iter().enumerate() {
+            match refused.remove(&at) {
+                Some(block) => {
+                    releases.extend(it.releases());
+                    self.blocked.push(block);
+                }
+                None => kept.push(it),
+            }
+        }
+        self.under_way = kept;
+        if !releases.is_empty() {
+            // A pending slot that is not given back asks its execution later.
+            self.backend.apply(releases).await;
+        }
+    }
+
+    /// Leases those whom all their limits let in, or grants them.
+    async fn hand_out(&mut self) -> Vec<Won> {
+        let under_way = std::mem::take(&mut self.under_way);
+        let commands = under_way.iter().map(|it| it.take(self.claim, self.prize)).collect();
+        let replies =
+            if under_way.is_empty() { Vec::new() } else { self.backend.apply(commands).await };
+        let mut won = Vec::with_capacity(under_way.len());
+        let mut lost = Vec::new();
+        for (it, reply) in under_way.into_iter().zip(replies) {
+            match reply {
+                Ok(Reply::ClaimAdmitted(task)) => won.push(Won::Task(task)),
+                Ok(Reply::GrantAdmitted(grant)) => won.push(Won::Grant(grant)),
+                _ => lost.push(it),
+            }
+        }
+        self.let_fall(lost).await;
+        won
+    }
+
+    /// Gives everything back: first the execution, so that no late lease can begin, then its slots.
+    async fn let_fall(&self, lost: Vec<UnderWay>) {
+        if lost.is_empty() {
+            return;
+        }
+        let voids = lost.iter().map(|it| {
+            let Applicant { execution_id, lease_epoch, .. } = it.applicant;
+            VoidAdmission { execution_id, lease_epoch, quota_policy_id: None }.into()
+        });
+        let replies = self.backend.apply(voids.collect()).await;
+        // Of others a pending slot finds out later.
+        let is_void = |reply: &_| matches!(reply, Ok(Reply::VoidAdmission(AdmissionVoided::Void)));
+        let void = lost.iter().zip(&replies).filter(|(_, reply)| is_void(*reply));
+        let releases: Vec<_> = void.flat_map(|(it, _)| it.releases()).collect();
+        if !releases.is_empty() {
+            self.backend.apply(releases).await;
+        }
+    }
+}
+
+impl Won {
+    fn task(self) -> Option<Task> {
+        match self {
+            Self::Task(task) => Some(*task),
+            Self::Grant(_) => None,
+        }
+    }
+
+    fn grant(self) -> Option<ClaimGrant> {
+        match self {
+            Self::Grant(grant) => Some(grant),
+            Self::Task(_) => None,
+        }
+    }
+}

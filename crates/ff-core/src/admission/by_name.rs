@@ -1,0 +1,99 @@
+//! Claims of executions by their names, and usage of one execution.
+
+use super::UnderWay;
+use crate::backend::{Backend, BackendExt};
+use crate::error::{Code, EngineError};
+use crate::id::{BudgetId, ExecutionId};
+use crate::operation::{
+    ClaimExecution, ClaimResumedExecution, IssueGrantAndClaim, Operation, ReclaimExecution,
+    ReportToAll, ReportUsage, TakenSlots, UsageReported,
+};
+use crate::read::ReadStanding;
+
+/// A claim by name, with a slot of every quota policy that the execution stands under. A refusal
+/// leaves a grant valid.
+pub(crate) async fn take_up<B: Backend + ?Sized, O: ByName>(
+    backend: &B,
+    op: O,
+) -> Result<O::Reply, EngineError> {
+    let execution_id = op.named();
+    match backend.call(op.clone()).await {
+        Err(error) if error.code() == Code::ConcurrencyLimitExceeded => {}
+        done => return done,
+    }
+    let Some(found) = backend.ask(ReadStanding { execution_id }).await? else {
+        return backend.call(op).await;
+    };
+    let mut it = UnderWay::new(found.applicant, &found.held);
+    while let Some(id) = it.left.next() {
+        let reply = backend.apply(vec![it.check(id).into()]).await.pop();
+        let reply = reply.unwrap_or_else(|| Err(EngineError::bug("no reply to a command")));
+        if let Some(refusal) = it.note(id, reply)? {
+            backend.apply(it.releases().collect()).await;
+            return Err(refusal.into());
+        }
+    }
+    let slots =
+        TakenSlots { lease_epoch: it.applicant.lease_epoch, quota_policy_ids: it.slots.clone() };
+    let done = backend.call(op.with_slots(slots)).await;
+    // Whether a call that failed otherwise came through, a pending slot finds out later.
+    if done.as_ref().is_err_and(|error| error.refusal().is_some()) {
+        backend.apply(it.releases().collect()).await;
+    }
+    done
+}
+
+/// A claim that names its execution.
+pub trait ByName: Operation + Clone {
+    fn named(&self) -> ExecutionId;
+
+    fn with_slots(self, slots: TakenSlots) -> Self;
+}
+
+macro_rules! by_name {
+    ($($operation:ident),* $(,)?) => {$(
+        impl ByName for $operation {
+            fn named(&self) -> ExecutionId {
+                self.execution_id
+            }
+
+            fn with_slots(self, slots: TakenSlots) -> Self {
+                Self { slots, ..self }
+            }
+        }
+    )*};
+}
+
+by_name!(ClaimExecution, ClaimResumedExecution, IssueGrantAndClaim, ReclaimExecution);
+
+/// Reports usage to every budget that an execution stands under.
+pub(crate) async fn report_to_all<B: Backend + ?Sized>(
+    backend: &B,
+    report: ReportToAll,
+) -> Result<Vec<(BudgetId, UsageReported)>, EngineError> {
+    let execution_id = report.spender.execution_id;
+    let found = backend.ask(ReadStanding { execution_id }).await?;
+    let budget_ids = found.map(|found| found.applicant.standing.budget_ids).unwrap_or_default();
+    let mut reported = Vec::with_capacity(budget_ids.len());
+    for budget_id in budget_ids {
+        match backend.call(report.to(budget_id)).await {
+            Ok(reply) => reported.push((budget_id, reply)),
+            // It is gone, and counts nothing.
+            Err(error) if error.code() == Code::BudgetNotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(reported)
+}
+
+impl ReportToAll {
+    fn to(&self, budget_id: BudgetId) -> ReportUsage {
+        ReportUsage {
+            budget_id,
+            spender: self.spender,
+            dimensions: self.dimensions.clone(),
+            dedup_key: self.dedup_key.clone(),
+            mode: self.mode,
+        }
+    }
+}

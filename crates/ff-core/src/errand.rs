@@ -1,0 +1,181 @@
+//! Errands: what steps mean for other homes, carried out.
+//!
+//! Whatever fails here stays owed where it was decided, and is told again by a tick.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::backend::Backend;
+use crate::error::{Code, EngineError};
+use crate::id::{BudgetId, ExecutionId, Namespace, QuotaPolicyId};
+use crate::limits;
+use crate::operation::{
+    AdmissionVoided, AttachBudget, BudgetErrand, Command, ConfirmAdmission, Errand,
+    ReleaseAdmission, Reply, SettleBudget, SettleSlots, SettleWaking, Unblock, VoidAdmission,
+};
+use crate::routes;
+use crate::state::{BlockingReason, BudgetScope, OwedSlot, SlotId};
+
+/// Errands of the steps that this process has made: a store notes them, the next caller carries
+/// them out.
+#[derive(Debug, Default)]
+pub struct Errands {
+    any: AtomicBool,
+    noted: Mutex<Vec<Errand>>,
+}
+
+impl Errands {
+    /// Notes what steps that were written mean elsewhere: [`crate::machine::Changes::prompt_errands`] of each.
+    pub fn note(&self, mut errands: Vec<Errand>) {
+        if errands.is_empty() {
+            return;
+        }
+        let Ok(mut noted) = self.noted.lock() else { return };
+        if noted.len() < limits::ERRANDS_NOTED {
+            noted.append(&mut errands);
+            self.any.store(true, Ordering::Release);
+        }
+    }
+
+    fn take(&self) -> Vec<Errand> {
+        if !self.any.swap(false, Ordering::Acquire) {
+            return Vec::new();
+        }
+        self.noted.lock().map(|mut noted| std::mem::take(&mut *noted)).unwrap_or_default()
+    }
+}
+
+/// Carries out what steps of this process have left.
+pub(crate) async fn carry_out_noted<B: Backend + ?Sized>(backend: &B) {
+    loop {
+        let errands = backend.errands().take();
+        if errands.is_empty() {
+            return;
+        }
+        for errand in &errands {
+            // What fails is told again by a tick.
+            let _ = carry_out(backend, errand).await;
+        }
+    }
+}
+
+/// Carries out one errand, except for those that take many steps. An error means that a part of it is
+/// left.
+pub async fn carry_out<B: Backend + ?Sized>(
+    backend: &B,
+    errand: &Errand,
+) -> Result<(), EngineError> {
+    match errand {
+        Errand::GiveBack { execution_id, slots } => give_back(backend, *execution_id, slots).await,
+        Errand::LetGo { quota_policy_id, execution_ids } => {
+            let_go(backend, *quota_policy_id, execution_ids).await
+        }
+        Errand::Ask { quota_policy_id, slots } => ask(backend, *quota_policy_id, slots).await,
+        Errand::Attach { budget_id, namespace, scope } => {
+            attach(backend, *budget_id, namespace, scope).await
+        }
+        Errand::Welcome { namespace, lanes, capabilities } => {
+            routes::welcome(backend, namespace, lanes, capabilities).await
+        }
+        Errand::Admit { .. } | Errand::Enforce { .. } | Errand::TakeLeases(_) => Ok(()),
+    }
+}
+
+async fn attach<B: Backend + ?Sized>(
+    backend: &B,
+    budget_id: BudgetId,
+    namespace: &Namespace,
+    scope: &BudgetScope,
+) -> Result<(), EngineError> {
+    let (namespace, scope) = (namespace.clone(), scope.clone());
+    let attach = AttachBudget { budget_id, namespace, scope };
+    match backend.apply(vec![attach.into()]).await.pop() {
+        Some(Err(error)) if error.refusal().is_none() => return Err(error),
+        // Where it cannot be attached any more, it need not be.
+        _ => {}
+    }
+    let settle = SettleBudget { budget_id, done: BudgetErrand::Attach };
+    backend.apply(vec![settle.into()]).await.pop().map_or(Ok(()), settled)
+}
+
+async fn give_back<B: Backend + ?Sized>(
+    backend: &B,
+    execution_id: ExecutionId,
+    owed: &[OwedSlot],
+) -> Result<(), EngineError> {
+    let releases = owed.iter().map(|owed| {
+        let slot = SlotId { execution_id, lease_epoch: owed.lease_epoch };
+        ReleaseAdmission { quota_policy_id: owed.quota_policy_id, slot }
+    });
+    let replies = backend.apply(releases.map(Command::from).collect()).await;
+    let mut failed = None;
+    let mut slots = Vec::with_capacity(owed.len());
+    for (owed, reply) in owed.iter().zip(replies) {
+        match settled(reply) {
+            Ok(()) => slots.push(*owed),
+            Err(error) => failed = Some(error),
+        }
+    }
+    if !slots.is_empty() {
+        let reply = backend.apply(vec![SettleSlots { execution_id, slots }.into()]).await.pop();
+        reply.map_or(Ok(()), settled)?;
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+async fn let_go<B: Backend + ?Sized>(
+    backend: &B,
+    quota_policy_id: QuotaPolicyId,
+    execution_ids: &[ExecutionId],
+) -> Result<(), EngineError> {
+    let expected = BlockingReason::WaitingForQuota;
+    let unblocks = execution_ids.iter().map(|&execution_id| Unblock { execution_id, expected });
+    let replies = backend.apply(unblocks.map(Command::from).collect()).await;
+    let mut idle = Vec::new();
+    for (id, reply) in execution_ids.iter().zip(replies) {
+        match reply {
+            // Whoever claims it asks the policy, which then knows.
+            Ok(_) => {}
+            Err(error) if error.refusal().is_some() => idle.push(*id),
+            Err(error) => return Err(error),
+        }
+    }
+    if idle.is_empty() {
+        return Ok(());
+    }
+    let settle = SettleWaking { quota_policy_id, execution_ids: idle };
+    backend.apply(vec![settle.into()]).await.pop().map_or(Ok(()), settled)
+}
+
+async fn ask<B: Backend + ?Sized>(
+    backend: &B,
+    quota_policy_id: QuotaPolicyId,
+    slots: &[SlotId],
+) -> Result<(), EngineError> {
+    let questions = slots.iter().map(|slot| VoidAdmission {
+        execution_id: slot.execution_id,
+        lease_epoch: slot.lease_epoch,
+        quota_policy_id: Some(quota_policy_id),
+    });
+    let replies = backend.apply(questions.map(Command::from).collect()).await;
+    let mut commands = Vec::with_capacity(slots.len());
+    for (&slot, reply) in slots.iter().zip(replies) {
+        commands.push(match reply {
+            Ok(Reply::VoidAdmission(AdmissionVoided::Lives)) => {
+                ConfirmAdmission { quota_policy_id, slot }.into()
+            }
+            Err(error) if error.refusal().is_none() => return Err(error),
+            _ => ReleaseAdmission { quota_policy_id, slot }.into(),
+        });
+    }
+    backend.apply(commands).await.into_iter().try_for_each(settled)
+}
+
+/// What is gone needs no more.
+fn settled(reply: Result<Reply, EngineError>) -> Result<(), EngineError> {
+    let gone = [Code::QuotaPolicyNotFound, Code::BudgetNotFound, Code::ExecutionNotFound];
+    match reply {
+        Err(error) if gone.contains(&error.code()) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}

@@ -1,0 +1,170 @@
+//! The rules of admission: blocked, and unblocked again.
+
+use super::Facts;
+use super::draft::{Draft, Halt, existing};
+use super::standing::{of_execution, of_lane};
+use super::step::Step;
+use crate::error::{Code, Refusal};
+use crate::event::{EventData, EventKind};
+use crate::limits;
+use crate::operation::{
+    AdmissionVoided, BlockForAdmission, EndForBudget, SettleSlots, Settled, Unblock, VoidAdmission,
+    admission_reason,
+};
+use crate::state::{
+    AdmissionBlock, AdmissionReason, CancelSource, Cancellation, Execution, Failure, FailureClass,
+    Grant, HardAction, Phase,
+};
+use crate::time::TimestampMs;
+
+/// Why executions end that run under a budget which is used up.
+const BUDGET_EXCEEDED: &str = "budget_exceeded";
+
+/// How often the time until an execution is looked at again doubles.
+const RECHECK_DOUBLINGS: u32 = 6;
+
+pub(super) fn block(
+    facts: &impl Facts,
+    op: &BlockForAdmission,
+    now: TimestampMs,
+) -> Result<Step<Settled>, Halt> {
+    let reason = admission_reason(op.reason)?;
+    let mut draft = Draft::of(existing(facts, op.execution_id)?, now);
+    if draft.execution.phase.claimable().is_none() {
+        return Err(not_eligible(&draft.execution).into());
+    }
+    if let Phase::Runnable(runnable) = &mut draft.execution.phase {
+        let (by, detail) = (op.by, op.detail.clone());
+        let wait = limits::RECHECK_MS << runnable.rechecks.min(RECHECK_DOUBLINGS);
+        let recheck_at = (reason != AdmissionReason::Route).then(|| now.after(wait));
+        let block = AdmissionBlock { reason, by, detail, since: now, recheck_at };
+        runnable.causes.admission = Some(block);
+        runnable.since = now;
+        runnable.grant = None;
+    }
+    let data = EventData::from([
+        ("reason".to_owned(), op.reason.as_str().into()),
+        ("detail".to_owned(), op.detail.as_str().into()),
+    ]);
+    draft.event_with(EventKind::Blocked, data);
+    Ok(Step::done(Settled::Done, draft.finish().into()))
+}
+
+pub(super) fn unblock(
+    facts: &impl Facts,
+    op: &Unblock,
+    now: TimestampMs,
+) -> Result<Step<Settled>, Halt> {
+    let expected = admission_reason(op.expected)?;
+    let mut draft = Draft::of(existing(facts, op.execution_id)?, now);
+    if !draft.admit(expected) {
+        return Err(not_eligible(&draft.execution).into());
+    }
+    Ok(Step::done(Settled::Done, draft.finish().into()))
+}
+
+pub(super) fn void(
+    facts: &impl Facts,
+    op: &VoidAdmission,
+    now: TimestampMs,
+) -> Result<Step<AdmissionVoided>, Halt> {
+    let Some(execution) = facts.execution(op.execution_id)? else {
+        return Ok(Step::unchanged(AdmissionVoided::Void));
+    };
+    let leased = execution.phase.lease().is_some() && execution.lease_epoch == op.lease_epoch;
+    let next = execution.lease_epoch + 1 == op.lease_epoch;
+    let grant = execution.phase.grant().filter(|grant| next && !grant.is_over(now));
+    let holds = |grant: &Grant| op.quota_policy_id.is_some_and(|id| grant.slots.contains(&id));
+    if leased || grant.is_some_and(holds) {
+        return Ok(Step::unchanged(AdmissionVoided::Lives));
+    }
+    let mut draft = Draft::of(execution, now);
+    if let Phase::Runnable(runnable) = &mut draft.execution.phase
+        && next
+    {
+        runnable.grant = None;
+    }
+    Ok(draft.answer(AdmissionVoided::Void))
+}
+
+pub(super) fn settle_slots(
+    facts: &impl Facts,
+    op: &SettleSlots,
+    now: TimestampMs,
+) -> Result<Step<Settled>, Halt> {
+    let mut draft = Draft::of(existing(facts, op.execution_id)?, now);
+    let Some(owed) = &mut draft.execution.owed else {
+        return Ok(draft.answer(Settled::AlreadySatisfied));
+    };
+    let before = owed.slots.len();
+    owed.slots.retain(|slot| !op.slots.contains(slot));
+    let reply = match owed.slots.len() {
+        left if left == before => Settled::AlreadySatisfied,
+        _ => Settled::Done,
+    };
+    if owed.slots.is_empty() {
+        draft.execution.owed = None;
+    }
+    Ok(draft.answer(reply))
+}
+
+pub(super) fn end_for_budget(
+    facts: &impl Facts,
+    op: &EndForBudget,
+    now: TimestampMs,
+) -> Result<Step<Settled>, Halt> {
+    let execution = existing(facts, op.execution_id)?;
+    let about = &execution.about;
+    let of_lane = of_lane(facts, &about.namespace, &about.lane)?;
+    let applies = of_execution(facts, &of_lane, &execution)?.budget_ids.contains(&op.budget_id);
+    let runs = execution.phase.lease().is_some_and(|lease| lease.id == op.lease_id);
+    if !applies || !runs {
+        return Ok(Step::unchanged(Settled::AlreadySatisfied));
+    }
+    let mut draft = Draft::of(execution, now);
+    let reason = BUDGET_EXCEEDED.to_owned();
+    match op.action {
+        HardAction::Block => return Ok(draft.answer(Settled::AlreadySatisfied)),
+        HardAction::Cancel => {
+            let from = draft.execution.public_state();
+            let source = CancelSource::Custom(BUDGET_EXCEEDED.to_owned());
+            draft.cancel(Cancellation { reason, source, from }, facts.settings());
+        }
+        HardAction::Fail => {
+            let class = FailureClass::Permanent;
+            let failure = Failure { category: reason.clone(), reason, class };
+            draft.fail_for_good(failure, facts.settings());
+        }
+    }
+    Ok(draft.answer(Settled::Done))
+}
+
+fn not_eligible(execution: &Execution) -> Refusal {
+    let state = execution.public_state().as_str();
+    Refusal::new(Code::ExecutionNotEligible, format!("the execution is {state}"))
+}
+
+impl Draft {
+    /// Takes the block away, if this is the reason of it.
+    pub(super) fn admit(&mut self, expected: AdmissionReason) -> bool {
+        let Phase::Runnable(runnable) = &mut self.execution.phase else { return false };
+        let block = runnable.causes.admission.take_if(|block| block.reason == expected);
+        if block.is_none() {
+            return false;
+        }
+        runnable.since = self.now;
+        let reason = expected.blocking_reason().as_str();
+        let data = EventData::from([("reason".to_owned(), reason.into())]);
+        self.event_with(EventKind::Unblocked, data);
+        true
+    }
+
+    /// Lets it go to be looked at again: whoever claims it asks its limits.
+    pub(super) fn recheck(&mut self) {
+        let Phase::Runnable(runnable) = &mut self.execution.phase else { return };
+        runnable.rechecks = runnable.rechecks.saturating_add(1);
+        if let Some(reason) = runnable.causes.admission.as_ref().map(|block| block.reason) {
+            self.admit(reason);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What an explanation needs to know besides the execution.
+
+use super::draft::Halt;
+use super::{Facts, flow, quota};
+use crate::id::{BudgetId, DocumentId, QuotaPolicyId};
+use crate::limits;
+use crate::read::{Around, BudgetStatus, DescribeQuotaPolicy, LimitFound};
+use crate::state::{Execution, LaneState, LimitId, Next, Phase, Runnable};
+use crate::time::TimestampMs;
+
+pub(super) fn around(
+    facts: &impl Facts,
+    execution: &Execution,
+    lane: LaneState,
+    now: TimestampMs,
+) -> Result<Around, Halt> {
+    let mut around =
+        Around { lane, stopped: flow::stopped(facts, execution)?, ..Around::default() };
+    let Phase::Runnable(runnable) = &execution.phase else { return Ok(around) };
+    if runnable.causes.waits_for_members() {
+        around.upstreams = flow::waited_for(facts, execution)?;
+    }
+    let block = runnable.causes.admission.as_ref();
+    around.limit = match block.and_then(|block| block.by) {
+        Some(LimitId::Budget(id)) => budget(facts, id, now)?,
+        Some(LimitId::Quota(id)) => quota(facts, id, (execution, runnable), now)?,
+        None => None,
+    };
+    Ok(around)
+}
+
+fn budget(facts: &impl Facts, id: BudgetId, now: TimestampMs) -> Result<Option<LimitFound>, Halt> {
+    let found = facts.document(&DocumentId::budget(id, &facts.settings().partitions))?;
+    let status = found.and_then(|found| BudgetStatus::of(&found, now));
+    Ok(status.map(|status| LimitFound::Budget(Box::new(status))))
+}
+
+fn quota(
+    facts: &impl Facts,
+    quota_policy_id: QuotaPolicyId,
+    (execution, runnable): (&Execution, &Runnable),
+    now: TimestampMs,
+) -> Result<Option<LimitFound>, Halt> {
+    let limit = limits::EXPLAIN_ITEMS;
+    let query = DescribeQuotaPolicy { quota_policy_id, holders_from: 0, limit };
+    let Some(policy) = quota::describe(facts, &query)? else { return Ok(None) };
+    let id = DocumentId::quota_policy(quota_policy_id, &facts.settings().partitions);
+    let found = facts.document(&id)?;
+    let found = found.as_ref().and_then(|found| found.quota_policy());
+    let opens_attempt = runnable.next != Next::Resume;
+    let verdict = found.map(|found| found.verdict(execution.id, opens_attempt, now));
+    Ok(verdict.map(|verdict| LimitFound::Quota { policy, verdict }))
+}

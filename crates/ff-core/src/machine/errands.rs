@@ -1,0 +1,103 @@
+//! What a step means for other homes, derived from the records that it has changed.
+
+use super::step::{Changed, ChangedDocument, Changes};
+use crate::operation::Errand;
+use crate::state::{Body, Budget, Document, QuotaPolicy, Worker};
+
+impl Changes {
+    /// What is to be done elsewhere. A record tells whenever that part of it is written.
+    pub fn errands(&self) -> Vec<Errand> {
+        let executions = self.executions.iter().filter_map(Changed::errand);
+        let documents = self.documents.iter().flat_map(ChangedDocument::errands);
+        executions.chain(documents).collect()
+    }
+}
+
+impl Changes {
+    /// Those that whoever made the step carries out at once.
+    pub fn prompt_errands(&self) -> Vec<Errand> {
+        if self.told {
+            return Vec::new();
+        }
+        let mut errands = self.errands();
+        errands.retain(Errand::is_prompt);
+        errands
+    }
+}
+
+impl Changed {
+    fn errand(&self) -> Option<Errand> {
+        let after = self.after.as_ref()?;
+        let owed = after.owed.as_ref()?;
+        let before = self.before.as_ref().and_then(|before| before.owed.as_ref());
+        (before != Some(owed))
+            .then(|| Errand::GiveBack { execution_id: self.id, slots: owed.slots.clone() })
+    }
+}
+
+impl ChangedDocument {
+    fn errands(&self) -> Vec<Errand> {
+        let Some(after) = &self.after else { return Vec::new() };
+        let before = self.before.as_deref();
+        match &after.body {
+            Body::QuotaPolicy(policy) => {
+                of_policy(policy, before.and_then(Document::quota_policy)).collect()
+            }
+            Body::Worker(worker) => of_worker(worker, before.and_then(Document::worker)),
+            Body::Budget(budget) => of_budget(budget, before.and_then(Document::budget)),
+            Body::Flow(_) | Body::Lane(_) | Body::NamespaceRecord(_) => Vec::new(),
+        }
+    }
+}
+
+fn of_policy(
+    after: &QuotaPolicy,
+    before: Option<&QuotaPolicy>,
+) -> impl Iterator<Item = Errand> + use<> {
+    let quota_policy_id = after.id;
+    let told = before.map(|before| (before.tell_at, &before.waking));
+    let turn = !after.waking.is_empty() && told != Some((after.tell_at, &after.waking));
+    let let_go =
+        turn.then(|| Errand::LetGo { quota_policy_id, execution_ids: after.waking.clone() });
+    let asked = before.map(|before| (before.ask_at, &before.overdue));
+    let overdue = !after.overdue.is_empty() && asked != Some((after.ask_at, &after.overdue));
+    let ask = overdue.then(|| Errand::Ask { quota_policy_id, slots: after.overdue.clone() });
+    let_go.into_iter().chain(ask)
+}
+
+fn of_budget(after: &Budget, before: Option<&Budget>) -> Vec<Errand> {
+    let pending = after.pending;
+    if before.is_some_and(|before| before.pending == pending) {
+        return Vec::new();
+    }
+    let (budget_id, namespace) = (after.id, &after.namespace);
+    let attach = pending.attach.then(|| Errand::Attach {
+        budget_id,
+        namespace: namespace.clone(),
+        scope: after.scope.clone(),
+    });
+    let admit =
+        pending.admit.map(|since| Errand::Admit { budget_id, namespace: namespace.clone(), since });
+    let enforce = pending.enforce.map(|since| Errand::Enforce {
+        budget_id,
+        namespace: namespace.clone(),
+        action: after.on_hard_limit,
+        since,
+    });
+    attach.into_iter().chain(admit).chain(enforce).collect()
+}
+
+fn of_worker(after: &Worker, before: Option<&Worker>) -> Vec<Errand> {
+    let known = before.map(|before| &before.losses);
+    let lost = !after.losses.is_empty() && known != Some(&after.losses);
+    let take = lost.then(|| Errand::TakeLeases(after.lost()));
+    let said = |worker: &Worker| worker.registration.as_ref().map(|it| (it.registered_at, it.said));
+    let fresh = after.registration.as_ref().filter(|_| before.and_then(said) != said(after));
+    // One that drains takes nothing.
+    let welcome = fresh.filter(|fresh| !fresh.drains()).map(|fresh| Errand::Welcome {
+        namespace: after.namespace.clone(),
+        lanes: fresh.lanes.clone(),
+        capabilities: fresh.capabilities.clone(),
+    });
+    take.into_iter().chain(welcome).collect()
+}

@@ -1,0 +1,42 @@
+//! What a step means for other homes.
+//!
+//! A step is atomic in one home. What it means elsewhere stands in its own record until it has been
+//! settled, and is told twice: to whoever made the step, who carries it out at once, and by every
+//! tick that comes by later. Whoever receives it may receive it again.
+
+use super::LostWorker;
+use crate::capability::Capabilities;
+use crate::id::{BudgetId, ExecutionId, LaneId, Namespace, QuotaPolicyId};
+use crate::state::{BudgetScope, HardAction, OwedSlot, SlotId};
+use crate::time::TimestampMs;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Errand {
+    /// Slots of leases that have ended are to be given back.
+    GiveBack { execution_id: ExecutionId, slots: Vec<OwedSlot> },
+    /// It is the turn of these, who waited for a slot or a place in the window.
+    LetGo { quota_policy_id: QuotaPolicyId, execution_ids: Vec<ExecutionId> },
+    /// These are to be asked whether their leases live.
+    Ask { quota_policy_id: QuotaPolicyId, slots: Vec<SlotId> },
+    /// A budget is to be attached where its scope says.
+    Attach { budget_id: BudgetId, namespace: Namespace, scope: BudgetScope },
+    /// A budget has room again for those that it keeps back.
+    Admit { budget_id: BudgetId, namespace: Namespace, since: TimestampMs },
+    /// What runs under a budget is to end.
+    Enforce { budget_id: BudgetId, namespace: Namespace, action: HardAction, since: TimestampMs },
+    /// The leases of a worker that is gone are to be taken away.
+    TakeLeases(LostWorker),
+    /// A worker has come: what waited for one that can do as much is to be let go. The note of it is
+    /// the registration itself, which the engine looks at every few seconds.
+    Welcome { namespace: Namespace, lanes: Vec<LaneId>, capabilities: Capabilities },
+}
+
+impl Errand {
+    /// Whether the caller of a step carries it out itself: it is short, and somebody waits for it.
+    pub const fn is_prompt(&self) -> bool {
+        matches!(
+            self,
+            Self::GiveBack { .. } | Self::LetGo { .. } | Self::Attach { .. } | Self::Welcome { .. }
+        )
+    }
+}

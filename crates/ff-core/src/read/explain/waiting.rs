@@ -1,0 +1,227 @@
+//! Why a runnable execution is not run.
+
+use serde_json::{Value, json};
+
+use super::explanation::{Action, Around, Cause, Explained, Explanation, Upstream};
+use super::limits::not_admitted;
+use crate::state::{
+    AdmissionReason, Delay, DelayReason, EdgeKind, Execution, Grant, LaneState, LostBy, Member,
+    Next, Route, Runnable,
+};
+use crate::time::TimestampMs;
+
+/// The first of its causes, in the order in which they would have to go.
+pub(super) fn waiting(
+    execution: &Execution,
+    runnable: &Runnable,
+    around: &Around,
+    now: TimestampMs,
+) -> Explained {
+    let causes = &runnable.causes;
+    if let Some(detail) = &causes.hold {
+        return held(execution, runnable, detail).into();
+    }
+    if let (true, Some(member)) = (causes.waits_for_members(), &execution.member) {
+        return blocked(execution, member, runnable, &around.upstreams).into();
+    }
+    if let Some(grant) = runnable.live_grant(now) {
+        return granted(execution, grant, now).into();
+    }
+    if let Some(delay) = causes.delay {
+        return delayed(execution, delay).into();
+    }
+    if let Some(block) = &causes.admission {
+        let route = (block.reason == AdmissionReason::Route).then(|| Route::of(execution));
+        let explanation = not_admitted(execution, block, around.limit.as_ref(), now);
+        return Explained { explanation, route };
+    }
+    if !around.lane.gives_claims() {
+        return lane_paused(execution, runnable, around.lane).into();
+    }
+    match runnable.next {
+        Next::Reclaim(by) => reclaimable(execution, by, now).into(),
+        _ => Explained {
+            explanation: eligible(execution, runnable, now),
+            route: Some(Route::of(execution)),
+        },
+    }
+}
+
+fn held(execution: &Execution, runnable: &Runnable, detail: &str) -> Explanation {
+    Explanation {
+        cause: Cause::OperatorHold,
+        summary: if detail.is_empty() {
+            "An operator holds it.".to_owned()
+        } else {
+            format!("An operator holds it: {detail}.")
+        },
+        evidence: json!({ "detail": detail, "held_since": runnable.since.0 }),
+        unblock: vec![Action::on(execution, "release the hold", "release", "POST", "release")],
+        earliest_start_at: None,
+    }
+}
+
+/// Others of its flow have not ended.
+fn blocked(
+    execution: &Execution,
+    member: &Member,
+    runnable: &Runnable,
+    upstreams: &[Upstream],
+) -> Explanation {
+    let group = &member.group;
+    let children = runnable.causes.children;
+    let summary = match children {
+        Some(children) => {
+            let left = children.total - children.ended;
+            format!("It waits for {left} of {} members.", children.total)
+        }
+        None => format!("{} of {} edges to it are unresolved.", group.unresolved(), group.edges),
+    };
+    Explanation {
+        cause: Cause::Dependencies,
+        summary,
+        evidence: json!({
+            "flow_id": member.flow_id.to_string(),
+            "edges": group.edges,
+            "satisfied": group.satisfied,
+            "impossible": group.impossible,
+            "unresolved": group.unresolved(),
+            "waits_for": upstreams.iter().map(waited_for).collect::<Vec<_>>(),
+            "children": children.map(|c| json!({ "total": c.total, "ended": c.ended })),
+            "blocked_since": runnable.since.0,
+        }),
+        unblock: vec![Action::show_flow(member.flow_id), Action::cancel(execution)],
+        earliest_start_at: None,
+    }
+}
+
+fn waited_for(upstream: &Upstream) -> Value {
+    json!({
+        "execution_id": upstream.execution_id.to_string(),
+        "name": upstream.name,
+        "public_state": upstream.state.as_str(),
+        "kind": upstream.kind.map(EdgeKind::as_str),
+    })
+}
+
+fn lane_paused(execution: &Execution, runnable: &Runnable, state: LaneState) -> Explanation {
+    let lane = &execution.about.lane;
+    Explanation {
+        cause: Cause::LanePaused,
+        summary: format!("It is ready; its lane {lane:?} is {}.", state.as_str()),
+        evidence: json!({
+            "lane": lane.as_str(),
+            "lane_state": state.as_str(),
+            "eligible_since": runnable.since.0,
+        }),
+        unblock: vec![Action::new(
+            "resume the lane",
+            format!("ff lane resume '{lane}'"),
+            format!("POST /v1/lanes/{lane}/resume"),
+        )],
+        earliest_start_at: None,
+    }
+}
+
+fn delayed(execution: &Execution, Delay { until, reason }: Delay) -> Explanation {
+    let mut explanation = Explanation {
+        cause: Cause::Delayed,
+        summary: format!("It was asked to wait until {until}."),
+        evidence: json!({ "delay_until": until.0 }),
+        unblock: vec![Action::cancel(execution)],
+        earliest_start_at: Some(until),
+    };
+    match reason {
+        DelayReason::Requested => {}
+        DelayReason::Resume => explanation.cause = Cause::ResumeDelay,
+        DelayReason::RetryBackoff => retrying(execution, until, &mut explanation),
+    }
+    explanation
+}
+
+fn retrying(execution: &Execution, until: TimestampMs, explanation: &mut Explanation) {
+    let (retries, most) = (execution.counts.retries, execution.policy().retry.max_retries);
+    let failure = execution.failure.as_ref();
+    let reason = failure.map_or("", |failure| failure.reason.as_str());
+    explanation.cause = Cause::RetryBackoff;
+    explanation.summary =
+        format!("The last attempt failed ({reason}); retry {retries} of {most} starts at {until}.");
+    explanation.add(json!({
+        "retry_count": retries,
+        "max_retries": most,
+        "failure_reason": reason,
+        "failure_category": failure.map(|failure| failure.category.as_str()),
+    }));
+}
+
+fn granted(execution: &Execution, grant: &Grant, now: TimestampMs) -> Explanation {
+    let (worker, until) = (&grant.worker_id, grant.expires_at);
+    Explanation {
+        cause: Cause::Granted,
+        summary: format!(
+            "It is set aside for worker {worker:?}, which may claim it until {until}."
+        ),
+        evidence: json!({
+            "kind": grant.kind.as_str(),
+            "worker_id": worker.as_str(),
+            "worker_instance_id": grant.worker_instance_id.as_deref(),
+            "grant_expires_at": until.0,
+        }),
+        unblock: vec![
+            Action::on(execution, "hold it, which takes the grant back", "hold", "POST", "hold"),
+            Action::cancel(execution),
+        ],
+        earliest_start_at: Some(now),
+    }
+}
+
+fn eligible(execution: &Execution, runnable: &Runnable, now: TimestampMs) -> Explanation {
+    let lane = &execution.about.lane;
+    let required = &execution.policy().required_capabilities;
+    let skills = if required.is_empty() {
+        String::new()
+    } else {
+        format!(" with capabilities {}", required.as_csv())
+    };
+    let waited = now.since(runnable.since);
+    Explanation {
+        cause: Cause::WaitingForWorker,
+        summary: format!("Ready for {waited} ms; no worker of lane {lane:?}{skills} has taken it."),
+        evidence: json!({
+            "lane": lane.as_str(),
+            "eligible_since": runnable.since.0,
+            "waited_ms": waited,
+            "required_capabilities": required,
+            "priority": execution.priority,
+        }),
+        unblock: vec![
+            Action::start_worker(format!("start a worker for lane {lane:?}{skills}")),
+            Action::raise_priority(execution),
+        ],
+        earliest_start_at: Some(now),
+    }
+}
+
+fn reclaimable(execution: &Execution, by: LostBy, now: TimestampMs) -> Explanation {
+    let attempt = execution.attempt.as_ref();
+    let instance = attempt.map_or("", |attempt| attempt.worker_instance_id.as_str());
+    let how = match by {
+        LostBy::Time => "ran out",
+        LostBy::Revocation => "was revoked",
+    };
+    Explanation {
+        cause: Cause::LeaseLost,
+        summary: format!("The lease of {instance:?} {how}; it waits for a worker to take it up."),
+        evidence: json!({
+            "last_worker_instance_id": instance,
+            "lease_epoch": execution.lease_epoch,
+            "reclaim_count": execution.counts.reclaims,
+            "max_reclaim_count": execution.policy().timeout.max_reclaim_count,
+        }),
+        unblock: vec![Action::start_worker(format!(
+            "start a worker for lane {:?}",
+            execution.about.lane
+        ))],
+        earliest_start_at: Some(now),
+    }
+}

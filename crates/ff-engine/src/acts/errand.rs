@@ -1,0 +1,23 @@
+//! What a step in one home means for another.
+
+use ff_core::backend::Backend;
+use ff_core::errand;
+use ff_core::error::EngineError;
+use ff_core::operation::Errand;
+
+use super::budget::{admit, enforce};
+use super::leave::take_leases;
+
+/// Carries out one errand, whatever it takes. An error means that a part of it is left.
+pub async fn carry_out(backend: &dyn Backend, errand: &Errand) -> Result<(), EngineError> {
+    match errand {
+        Errand::TakeLeases(lost) => take_leases(backend, lost).await.map(|_| ()),
+        Errand::Admit { budget_id, namespace, since } => {
+            admit(backend, *budget_id, namespace, *since).await.map(|_| ())
+        }
+        Errand::Enforce { budget_id, namespace, action, since } => {
+            enforce(backend, (*budget_id, *action), namespace, *since).await.map(|_| ())
+        }
+        prompt => errand::carry_out(backend, prompt).await,
+    }
+}

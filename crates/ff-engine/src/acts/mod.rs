@@ -1,0 +1,12 @@
+//! Acts: what takes several steps, each of them safe alone. Whoever stops in between leaves the rest
+//! to others, and doing it twice does it once.
+
+mod budget;
+mod errand;
+mod heartbeat;
+mod leave;
+
+pub use budget::{admit, enforce};
+pub use errand::carry_out;
+pub use heartbeat::{Beat, Cancellation, Heartbeat, News, heartbeat};
+pub use leave::{deregister, mark_dead, take_leases};

@@ -1,0 +1,291 @@
+//! The route check: what no live worker can run is blocked, and let go once one can.
+//!
+//! Claims take only what their worker covers, so a block holds nothing up that could run: it tells
+//! people and lists what is lacking. A round blocks first and lets go afterwards, over what is
+//! registered by then: a worker that came in between has not found the block, and is found here.
+//! Whoever stops half way leaves the rest to the next round of any engine.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_core::backend::{Backend, BackendExt};
+use ff_core::error::EngineError;
+use ff_core::id::Namespace;
+use ff_core::limits;
+use ff_core::operation::{BlockForAdmission, Command, Reply, Settled};
+use ff_core::read::{ListFleets, ListOffers, ListQueued, ListRoutes, Nearest, Offer};
+use ff_core::routes;
+use ff_core::state::{AdmissionReason, DueKind, Route};
+use ff_core::time::TimestampMs;
+use tokio::sync::Notify;
+
+use crate::options::SHORTEST_INTERVAL;
+use crate::report::Report;
+use crate::service::Shutdown;
+
+pub(crate) const NAME: &str = "route_check";
+
+/// Routes that are remembered as uncovered. Those beyond have their turn when these are blocked.
+const REMEMBERED: usize = 10_000;
+
+/// Workers of one namespace that are looked at; with more, its routes are not judged.
+const OFFERS_MOST: usize = 10_000;
+
+/// Bytes of what is lacking that a block's detail names.
+const DETAIL_BYTES: usize = 512;
+
+/// What the rounds of one engine remember: since when nobody covers which routes. A process that
+/// forgets it begins to wait again.
+#[derive(Debug, Default)]
+pub struct RouteCheck {
+    uncovered: HashMap<Route, TimestampMs>,
+}
+
+/// What a round did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Checked {
+    pub blocked: u32,
+    pub let_go: u32,
+    /// Namespaces that could not be looked at.
+    pub errors: u32,
+    /// When there is more to do, should that be soon.
+    pub next_in_ms: Option<u64>,
+}
+
+/// Looks every `interval`, when a worker is `gone`, and when a route has waited long enough.
+pub(crate) async fn run(
+    backend: Arc<dyn Backend>,
+    report: Arc<Report>,
+    interval: Duration,
+    gone: Arc<Notify>,
+    mut shutdown: Shutdown,
+) {
+    let interval = interval.max(SHORTEST_INTERVAL);
+    let mut check = RouteCheck::default();
+    let mut failed = false;
+    while !shutdown.is_requested() {
+        let Some(round) = shutdown.or(check.round(&*backend)).await else { return };
+        let rest = match &round {
+            Ok(checked) => {
+                report.add(NAME, checked.blocked);
+                report.add(DueKind::Unblock.scanner(), checked.let_go);
+                (0..checked.errors).for_each(|_| report.add_error(NAME));
+                let next = checked.next_in_ms.map(Duration::from_millis);
+                next.map_or(interval, |next| next.min(interval))
+            }
+            Err(error) => {
+                report.add_error(NAME);
+                if !failed {
+                    tracing::warn!(%error, "routes cannot be looked at; trying again");
+                }
+                interval
+            }
+        };
+        failed = round.is_err();
+        let _ = shutdown.or(tokio::time::timeout(rest, gone.notified())).await;
+    }
+}
+
+impl RouteCheck {
+    /// Blocks what nobody could run for a while, and lets go what somebody can run again.
+    pub async fn round(&mut self, backend: &dyn Backend) -> Result<Checked, EngineError> {
+        let mut checked = Checked::default();
+        self.block(backend, &mut checked).await?;
+        let_go(backend, &mut checked).await?;
+        Ok(checked)
+    }
+
+    async fn block(
+        &mut self,
+        backend: &dyn Backend,
+        checked: &mut Checked,
+    ) -> Result<(), EngineError> {
+        let now = backend.server_time_ms().await?;
+        // A round that fails has not seen whether they were covered meanwhile.
+        let before = std::mem::take(&mut self.uncovered);
+        let (mut uncovered, mut fleets) = (HashMap::new(), Fleets::default());
+        let mut cursor = None;
+        loop {
+            let page = backend.ask(ListRoutes { cursor, limit: limits::PAGE_MAX }).await?;
+            for route in page.items {
+                // What cannot be judged stays eligible.
+                let Some(offers) = fleets.of(backend, &route.namespace, checked).await else {
+                    continue;
+                };
+                if offers.iter().any(|offer| offer.covers(&route)) {
+                    continue;
+                }
+                let since = before.get(&route).copied().unwrap_or(now);
+                match limits::ROUTE_PATIENCE_MS.saturating_sub(now.since(since)) {
+                    0 => block_front(backend, &route, offers, checked).await?,
+                    left => checked.look_in(left),
+                }
+                if uncovered.len() < REMEMBERED {
+                    uncovered.insert(route, since);
+                }
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        self.uncovered = uncovered;
+        Ok(())
+    }
+}
+
+/// What live workers offer, read once for each namespace of a round.
+#[derive(Default)]
+struct Fleets(HashMap<Namespace, Option<Vec<Offer>>>);
+
+impl Fleets {
+    /// None: they could not be read, or there are too many.
+    async fn of(
+        &mut self,
+        backend: &dyn Backend,
+        namespace: &Namespace,
+        checked: &mut Checked,
+    ) -> Option<&[Offer]> {
+        let offers = match self.0.entry(namespace.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let found = offers(backend, namespace).await;
+                checked.errors += u32::from(found.is_err());
+                unknown.insert(found.ok().flatten())
+            }
+        };
+        offers.as_deref()
+    }
+}
+
+impl Checked {
+    fn look_in(&mut self, ms: u64) {
+        self.next_in_ms = Some(self.next_in_ms.map_or(ms, |next| next.min(ms)));
+    }
+
+    /// A full batch may not be all of it.
+    fn look_on_after(&mut self, batch: u32) {
+        if batch >= limits::ROUTE_BATCH {
+            self.look_in(0);
+        }
+    }
+}
+
+/// Blocks the front of a queue; the next round follows at once if there is more behind it.
+async fn block_front(
+    backend: &dyn Backend,
+    route: &Route,
+    offers: &[Offer],
+    checked: &mut Checked,
+) -> Result<(), EngineError> {
+    let limit = limits::ROUTE_BATCH;
+    let queued = backend.ask(ListQueued { route: route.clone(), limit }).await?;
+    let detail = lacking(route, offers);
+    let block = |&execution_id| {
+        let (reason, detail) = (AdmissionReason::Route.blocking_reason(), detail.clone());
+        Command::from(BlockForAdmission { execution_id, reason, detail, by: None })
+    };
+    let mut blocked = 0;
+    for reply in backend.apply(queued.iter().map(block).collect()).await {
+        match reply {
+            Ok(Reply::BlockForAdmission(Settled::Done)) => blocked += 1,
+            Ok(_) => {}
+            // It has left its queue meanwhile.
+            Err(error) if error.refusal().is_some() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    checked.blocked += blocked;
+    checked.look_on_after(blocked);
+    Ok(())
+}
+
+/// What is lacking, in words.
+fn lacking(route: &Route, offers: &[Offer]) -> String {
+    match Nearest::among(offers, route) {
+        Some(Nearest { worker_instance_id, missing }) => {
+            format!("{worker_instance_id:?} is nearest and lacks {}", named(missing.tokens()))
+        }
+        None => {
+            format!("no worker serves the lane; {} is required", named(route.required.tokens()))
+        }
+    }
+}
+
+/// As many of these as fit, and how many there are besides.
+fn named<'a>(tokens: impl Iterator<Item = &'a str>) -> String {
+    let (mut text, mut more) = (String::new(), 0_u32);
+    for token in tokens {
+        if text.len() + token.len() > DETAIL_BYTES {
+            more += 1;
+            continue;
+        }
+        text.push_str(if text.is_empty() { "" } else { ", " });
+        text.push_str(token);
+    }
+    match (more, text.is_empty()) {
+        (0, _) => text,
+        (more, true) => format!("{more} tokens"),
+        (more, false) => format!("{text} and {more} more"),
+    }
+}
+
+/// Lets go what waits on routes that are covered, wherever there are workers.
+async fn let_go(backend: &dyn Backend, checked: &mut Checked) -> Result<(), EngineError> {
+    let mut cursor = None;
+    loop {
+        let page = backend.ask(ListFleets { cursor, limit: limits::PAGE_MAX }).await?;
+        for namespace in &page.items {
+            // One that fails leaves the others their turn.
+            match let_go_in(backend, namespace, checked).await {
+                Ok(let_go) => {
+                    checked.let_go += let_go;
+                    checked.look_on_after(let_go);
+                }
+                Err(_) => checked.errors += 1,
+            }
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+async fn let_go_in(
+    backend: &dyn Backend,
+    namespace: &Namespace,
+    checked: &mut Checked,
+) -> Result<u32, EngineError> {
+    if !routes::is_any_unrouted(backend, namespace).await? {
+        return Ok(0);
+    }
+    // Without a look at the workers all of it is let through: claims ask for capabilities anyway.
+    let offers = offers(backend, namespace).await;
+    checked.errors += u32::from(offers.is_err());
+    let offers = offers.ok().flatten();
+    let covers = |route: &Route| {
+        offers.as_ref().is_none_or(|offers| offers.iter().any(|offer| offer.covers(route)))
+    };
+    routes::let_go(backend, namespace, None, limits::ROUTE_BATCH, covers).await
+}
+
+/// What the live workers of a namespace offer; none: there are too many to look at.
+async fn offers(
+    backend: &dyn Backend,
+    namespace: &Namespace,
+) -> Result<Option<Vec<Offer>>, EngineError> {
+    let (mut offers, mut cursor) = (Vec::new(), None);
+    while offers.len() < OFFERS_MOST {
+        let (namespace, limit) = (namespace.clone(), limits::PAGE_MAX);
+        let page = backend.ask(ListOffers { namespace, cursor, limit }).await?;
+        offers.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(Some(offers));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,171 @@
+//! A backend whose workers need not register: whoever claims is registered first, for so long that
+//! no test outlives it.
+//!
+//! Most tests are about executions and claim under some name. Those about workers register by
+//! themselves, and are left alone. What is done here on its own stays out of the
+//! log.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ff_core::backend::{Backend, BackendExt, Identity, Pending, Upkeep};
+use ff_core::errand::Errands;
+use ff_core::error::{Code, EngineError};
+use ff_core::id::{DocumentId, Subject};
+use ff_core::limits;
+use ff_core::machine::Settings;
+use ff_core::operation::{Claim, Claimed, Command, RegisterWorker, Reply, Trim, Trimmed};
+use ff_core::read::{Answer, Follow, Followed, From, Query, Repaired, Topic};
+use ff_core::time::TimestampMs;
+
+/// Registers whoever claims.
+pub struct Registered {
+    inner: Arc<dyn Backend>,
+    /// Names that a test registered, or that were registered for it.
+    known: Mutex<HashSet<DocumentId>>,
+    /// Those that were registered for it.
+    hidden: Mutex<HashSet<Subject>>,
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// The registration that a claim of a test needs.
+pub fn registration_of(claim: &Claim) -> RegisterWorker {
+    RegisterWorker::for_claim(claim, "test", limits::DURATION_MAX_MS)
+}
+
+impl Registered {
+    pub fn new(inner: Arc<dyn Backend>) -> Self {
+        Self {
+            inner,
+            known: Mutex::default(),
+            hidden: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Whether nobody has registered this name before.
+    fn is_new(&self, id: &DocumentId) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone())
+    }
+
+    /// A claim that is malformed is refused for that, not for its worker.
+    async fn register(&self, claim: &Claim) {
+        let id = DocumentId::worker(&claim.namespace, &claim.worker_instance_id);
+        // Who comes second waits until the first is registered.
+        let _turn = self.turn.lock().await;
+        if claim.check().is_ok() && self.is_new(&id) {
+            self.hide(&id);
+            self.inner.call(registration_of(claim)).await.expect("a registration");
+        }
+    }
+
+    fn is_hidden(&self, subject: &Subject) -> bool {
+        self.hidden.lock().unwrap_or_else(PoisonError::into_inner).contains(subject)
+    }
+
+    fn hide(&self, id: &DocumentId) {
+        self.hidden.lock().unwrap_or_else(PoisonError::into_inner).insert(id.into());
+    }
+
+    async fn events(&self, follow: Follow, wait: Duration) -> Result<Followed, EngineError> {
+        let deadline = Instant::now().checked_add(wait);
+        let (mut follow, mut gapped) = (follow, false);
+        loop {
+            let left = deadline.map_or(wait, |at| at.saturating_duration_since(Instant::now()));
+            let followed = self.inner.follow(Topic::Events(follow.clone()), left).await?;
+            let Followed::Events { mut items, cursor, gap } = followed else { return Ok(followed) };
+            gapped |= gap;
+            let found = items.len();
+            let hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            items.retain(|envelope| !hidden.contains(&envelope.event.subject));
+            if !items.is_empty() || found == 0 {
+                return Ok(Followed::Events { items, cursor, gap: gapped });
+            }
+            follow.from = From::Cursor(cursor);
+        }
+    }
+}
+
+impl Backend for Registered {
+    fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
+        for command in &commands {
+            if let Command::RegisterWorker(op) = command {
+                self.is_new(&DocumentId::worker(&op.namespace, &op.worker_instance_id));
+            }
+        }
+        self.inner.apply(commands)
+    }
+
+    fn take(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Claimed, EngineError>> {
+        Box::pin(async move {
+            self.register(&claim).await;
+            let found = self.inner.take(claim.clone(), wait).await;
+            let id = DocumentId::worker(&claim.namespace, &claim.worker_instance_id);
+            let refused = found.as_ref().is_err_and(|e| e.code() == Code::WorkerNotRegistered);
+            if !refused || !self.is_hidden(&id.into()) {
+                return found;
+            }
+            // The test has outlived even that.
+            self.inner.call(registration_of(&claim)).await?;
+            self.inner.take(claim, wait).await
+        })
+    }
+
+    fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>> {
+        Box::pin(async move {
+            let mut answer = self.inner.query(query).await?;
+            if let Answer::Due(dues) = &mut answer {
+                // Nothing else of a test lies years ahead.
+                let far = dues.now.after(limits::DURATION_MAX_MS / 2);
+                dues.items.retain(|(_, at)| *at < far);
+            }
+            Ok(answer)
+        })
+    }
+
+    fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
+        match topic {
+            Topic::Events(follow) => Box::pin(self.events(follow, wait)),
+            topic => self.inner.follow(topic, wait),
+        }
+    }
+}
+
+impl Upkeep for Registered {
+    fn backend_label(&self) -> &'static str {
+        self.inner.backend_label()
+    }
+
+    fn identity(&self) -> Identity {
+        self.inner.identity()
+    }
+
+    fn settings(&self) -> &Settings {
+        self.inner.settings()
+    }
+
+    fn errands(&self) -> &Errands {
+        self.inner.errands()
+    }
+
+    fn ping(&self) -> Pending<'_, Result<(), EngineError>> {
+        self.inner.ping()
+    }
+
+    fn server_time_ms(&self) -> Pending<'_, Result<TimestampMs, EngineError>> {
+        self.inner.server_time_ms()
+    }
+
+    fn trim(&self, trim: Trim) -> Pending<'_, Result<Trimmed, EngineError>> {
+        self.inner.trim(trim)
+    }
+
+    fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>> {
+        self.inner.repair()
+    }
+
+    fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>> {
+        self.inner.shutdown_prepare(grace)
+    }
+}

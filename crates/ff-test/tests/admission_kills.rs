@@ -102,22 +102,20 @@ async fn limited(world: &World) -> Limited {
     Limited { id, quotas: [of_lane, own] }
 }
 
+/// Should it get so far, its lease ends by time.
+async fn claim_one(doomed: &Doomed, world: &World, _: &Limited) {
+    let _ = doomed.claim(world.claim_request(1), Duration::ZERO).await;
+}
+
+async fn is_claimable_and_holds_nothing(world: &World, it: &Limited) {
+    for id in it.quotas {
+        is_free(world, id).await;
+    }
+    complete_all(world, &are_claimed(world, &[it.id]).await).await;
+}
+
 async fn slots_of_a_claim(lives: &mut Lives<impl Mortal>) {
-    let steps = at_every_step(
-        lives,
-        limited,
-        // Should it get so far, its lease ends by time.
-        async |doomed, world, _| {
-            let _ = doomed.claim(world.claim_request(1), Duration::ZERO).await;
-        },
-        async |world, it| {
-            for id in it.quotas {
-                is_free(world, id).await;
-            }
-            complete_all(world, &are_claimed(world, &[it.id]).await).await;
-        },
-    )
-    .await;
+    let steps = at_every_step(lives, limited, claim_one, is_claimable_and_holds_nothing).await;
     assert!(steps >= 5, "a look, a budget, two policies and a lease: {steps}");
 }
 
@@ -132,15 +130,8 @@ async fn slots_of_a_refused_claim(lives: &mut Lives<impl Mortal>) {
             world.act(ff_test::limits::check(it.quotas[1], slot)).await;
             it
         },
-        async |doomed, world, _| {
-            let _ = doomed.claim(world.claim_request(1), Duration::ZERO).await;
-        },
-        async |world, it| {
-            for id in it.quotas {
-                is_free(world, id).await;
-            }
-            complete_all(world, &are_claimed(world, &[it.id]).await).await;
-        },
+        claim_one,
+        is_claimable_and_holds_nothing,
     )
     .await;
     assert!(steps >= 5, "two policies, a slot that goes back and a block: {steps}");

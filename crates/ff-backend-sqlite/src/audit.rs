@@ -20,7 +20,7 @@ use crate::statements;
 const NO_LIMIT: i64 = -1;
 
 /// A queue entry: score, namespace, lane, class.
-type Entry = (i64, String, String, String);
+pub(crate) type Entry = (i64, String, String, String);
 
 pub(crate) fn audit(connection: &Connection, now: TimestampMs) -> Result<Audited, EngineError> {
     let mut audited = Audited::default();
@@ -184,7 +184,7 @@ fn by_id<K: Eq + Hash, T>(
     rows().map_err(|error: rusqlite::Error| fault(&error))
 }
 
-fn check_columns(
+pub(crate) fn check_columns(
     audited: &mut Audited,
     execution: &Execution,
     row: &Row<'_>,
@@ -207,18 +207,22 @@ fn check_columns(
     Ok(())
 }
 
-fn check_ready(audited: &mut Audited, execution: &Execution, found: &[Entry]) {
-    let place = execution.queue_place().map(|place| {
-        let class = place.class.as_csv().to_owned();
-        (place.score, place.namespace.to_string(), place.lane.to_string(), class)
-    });
+pub(crate) fn check_ready(audited: &mut Audited, execution: &Execution, found: &[Entry]) {
+    let place = entry_of(execution);
     if found != place.iter().cloned().collect::<Vec<_>>() {
         let detail = format!("in queues {found:?}, its state says {place:?}");
         audited.report("I9", Some(execution.id), detail);
     }
 }
 
-fn check_timers(audited: &mut Audited, execution: &Execution, found: &[i64]) {
+/// The queue entry that it must have.
+pub(crate) fn entry_of(execution: &Execution) -> Option<Entry> {
+    let place = execution.queue_place()?;
+    let class = place.class.as_csv().to_owned();
+    Some((place.score, place.namespace.to_string(), place.lane.to_string(), class))
+}
+
+pub(crate) fn check_timers(audited: &mut Audited, execution: &Execution, found: &[i64]) {
     let due = execution.due().map(|due| due.at.0);
     if found != due.into_iter().collect::<Vec<_>>() {
         audited.report("I9", Some(execution.id), format!("timers {found:?}, due is {due:?}"));

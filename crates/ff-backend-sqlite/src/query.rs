@@ -57,6 +57,9 @@ pub(crate) fn answer(
             Answer::ListKids(Kids::from(&keyring))
         }
         Query::ListBlocked(q) => Answer::ListBlocked(walk(connection, q, now)?),
+        Query::ListLimited(q) => Answer::ListLimited(walk(connection, q, now)?),
+        Query::ListKeys(q) => Answer::ListKeys(walk_documents(connection, q, now)?),
+        Query::ListBulks(q) => Answer::ListBulks(walk_documents(connection, q, now)?),
         Query::ListUnrouted(q) => Answer::ListUnrouted(walk(connection, q, now)?),
         Query::ListOffers(q) => Answer::ListOffers(walk_documents(connection, q, now)?),
         Query::ListRoutes(q) => Answer::ListRoutes(routes::list(connection, q)?),

@@ -2,7 +2,7 @@
 
 use ff_core::error::EngineError;
 use ff_core::read::Repaired;
-use ff_core::state::Recounted;
+use ff_core::state::{Execution, Recounted};
 use ff_core::time::TimestampMs;
 use ff_relational::{DocumentWrite, ExecutionWrite, decode_document, decode_execution};
 use rusqlite::{Connection, TransactionBehavior, params};
@@ -66,18 +66,7 @@ fn list_executions(rows: &Rows<'_>, queues: &mut Queues) -> Result<(), EngineErr
     while let Some(record) = records.next().map_err(|error| fault(&error))? {
         let core = blob_at(record, 6).map_err(|error| fault(&error))?;
         let execution = decode_execution(core)?;
-        let about = &execution.about;
-        rows.run(
-            statements::mend_execution,
-            params![
-                execution.id.to_bytes(),
-                about.created_at.0,
-                about.namespace.as_str(),
-                about.lane.as_str(),
-                about.kind.as_str(),
-                execution.public_state().as_str()
-            ],
-        )?;
+        mend_columns(rows, &execution)?;
         if let Some(counted) = Recounted::between(None, Some(&execution)) {
             for (field, delta) in counted.deltas() {
                 rows.run(statements::add_tally, params![counted.flow.to_string(), field, delta])?;
@@ -85,6 +74,23 @@ fn list_executions(rows: &Rows<'_>, queues: &mut Queues) -> Result<(), EngineErr
         }
         rows.lists(queues, &ExecutionWrite::listing(execution))?;
     }
+    Ok(())
+}
+
+/// The columns that are for people and filters.
+pub(crate) fn mend_columns(rows: &Rows<'_>, execution: &Execution) -> Result<(), EngineError> {
+    let about = &execution.about;
+    rows.run(
+        statements::mend_execution,
+        params![
+            execution.id.to_bytes(),
+            about.created_at.0,
+            about.namespace.as_str(),
+            about.lane.as_str(),
+            about.kind.as_str(),
+            execution.public_state().as_str()
+        ],
+    )?;
     Ok(())
 }
 

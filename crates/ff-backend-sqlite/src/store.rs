@@ -10,10 +10,11 @@ use ff_core::backend::{Backend, Identity, Pending, Upkeep};
 use ff_core::errand::Errands;
 use ff_core::error::EngineError;
 use ff_core::machine::Settings;
-use ff_core::operation::{Claim, Claimed, Command, Reply, Trim, Trimmed};
+use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
 use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
 use ff_core::tails::Tails;
 use ff_core::time::TimestampMs;
+use ff_core::turns::{Turn, Turns};
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot, watch};
 
@@ -38,6 +39,7 @@ pub struct SqliteStore {
     readers: Readers,
     room: Semaphore,
     durability: &'static str,
+    turns: Turns,
     /// Joined at the end, so that nothing is written by an owner that has given up.
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Given up by a shutdown, so that the next owner can begin.
@@ -83,6 +85,7 @@ impl SqliteStore {
             readers,
             room: Semaphore::new(COMMANDS_UNDER_WAY),
             durability,
+            turns: Turns::default(),
             thread: Mutex::new(Some(thread)),
             ownership: Mutex::new(ownership),
         })
@@ -246,6 +249,14 @@ impl Upkeep for SqliteStore {
 
     fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>> {
         Box::pin(async move { self.request(|answer| Message::Repair { answer }).await? })
+    }
+
+    fn reconcile(&self, page: Reconcile) -> Pending<'_, Result<Reconciled, EngineError>> {
+        Box::pin(async move { self.request(|answer| Message::Reconcile { page, answer }).await? })
+    }
+
+    fn take_turn(&self, turn: Turn) -> Pending<'_, Result<bool, EngineError>> {
+        Box::pin(async move { Ok(self.turns.take(&turn, self.shared.clock.now())) })
     }
 
     fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>> {

@@ -13,7 +13,7 @@ use ff_core::errand::Errands;
 use ff_core::error::EngineError;
 use ff_core::id::DocumentId;
 use ff_core::machine::Settings;
-use ff_core::operation::{Claim, Claimed, Command, Reply, Trim, Trimmed};
+use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
 use ff_core::read::Repaired;
 use ff_core::state::Registration;
 use ff_core::tails::Tails;
@@ -28,7 +28,7 @@ use crate::error::{commit_fault, fault};
 use crate::queues::Queues;
 use crate::records::Records;
 use crate::stats::Counters;
-use crate::{load, repair, statements, trim, write};
+use crate::{load, reconcile, repair, statements, trim, write};
 
 /// Commands of one transaction, unless a single caller brings more at once.
 const BATCH_COMMANDS: usize = 256;
@@ -53,6 +53,10 @@ pub(crate) enum Message {
     Trim {
         trim: Trim,
         answer: oneshot::Sender<Result<Trimmed, EngineError>>,
+    },
+    Reconcile {
+        page: Reconcile,
+        answer: oneshot::Sender<Result<Reconciled, EngineError>>,
     },
     Repair {
         answer: oneshot::Sender<Result<Repaired, EngineError>>,
@@ -384,6 +388,10 @@ impl Writer {
                 self.shared.counters.add_batch(1);
                 let _ = answer.send(self.trim(&trim));
             }
+            Message::Reconcile { page, answer } => {
+                self.shared.counters.add_batch(1);
+                let _ = answer.send(self.reconcile(&page));
+            }
             Message::Repair { answer } => {
                 let _ = answer.send(self.repair());
             }
@@ -409,14 +417,35 @@ impl Writer {
     fn repair(&mut self) -> Result<Repaired, EngineError> {
         let now = self.shared.clock.now();
         let repaired = repair::repair(&mut self.connection, &mut self.queues, now);
-        match &repaired {
-            Ok(_) => self.queues.committed(),
-            Err(_) => self.queues.rolled_back(),
+        self.relisted(repaired.is_ok());
+        repaired
+    }
+
+    fn reconcile(&mut self, page: &Reconcile) -> Result<Reconciled, EngineError> {
+        page.check()?;
+        let (settings, now) = (Arc::clone(&self.shared.settings), self.shared.clock.now());
+        let connection = &mut self.connection;
+        let done = reconcile::reconcile(connection, &mut self.queues, (&settings, now), page);
+        match &done {
+            Ok(done) if done.mended == 0 => self.queues.committed(),
+            done => self.relisted(done.is_ok()),
+        }
+        done
+    }
+
+    /// Queues and timers were changed past the rules: all that was derived from them is looked at anew.
+    fn relisted(&mut self, is_written: bool) {
+        if is_written {
+            self.queues.committed();
+        } else {
+            self.queues.rolled_back();
         }
         if let Ok(due) = next_due(&self.connection) {
             self.shared.timers.send_replace(due);
         }
-        repaired
+        while let Some(waiter) = self.waiting.pop() {
+            self.woken.push(waiter);
+        }
     }
 
     /// Ends all waits and leaves a file that needs no recovery.

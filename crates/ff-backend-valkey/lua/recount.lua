@@ -1,5 +1,5 @@
--- ff_recount: sets counts of lanes right that do not say what the records do.
--- Keys: the counts of a namespace in a partition. Arguments: call version; prefix; then fields, each
+-- ff_recount: sets counts right that do not say what the records do.
+-- Keys: the counts of lanes, or of the members of a flow. Arguments: call version; prefix; then fields, each
 -- with what to add. Adding leaves what others count meanwhile as it is.
 -- Reply: nothing. Errors: FFCALLVERSION. Events: none.
 

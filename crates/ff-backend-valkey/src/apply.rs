@@ -8,22 +8,21 @@
 //! What touches a document goes through its line (`combine.rs`), so that callers of one process do
 //! not fight for it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use ff_core::error::EngineError;
+use ff_core::error::{Code, EngineError};
 use ff_core::id::{DocumentId, ExecutionId, Home, Subject};
 use ff_core::machine::{self, DedupKey, DedupScope, Need, Overlay, Step};
 use ff_core::operation::{ClaimNext, Command, DeliverSignal, Reply, Tick};
 use ff_core::time::TimestampMs;
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
 
 use crate::commit::Committed;
 use crate::item::{Bundle, Follower, Times, bundle};
 use crate::net::Net;
-use crate::read::{Known, read};
-use crate::store::Shared;
+use crate::read::{Known, read, read_together};
+use crate::store::{Shared, join_all};
 use crate::wake::Left;
 use crate::{claim, combine, commit, crowd, due, keyring, near};
 
@@ -185,7 +184,7 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
         let (read, committed, joined) = tokio::join!(
             read_all(shared, reads),
             commit_all(shared, commits),
-            crate::store::join_all(joined.into_iter().map(answer_of)),
+            join_all(joined.into_iter().map(answer_of)),
         );
         for (at, result) in read {
             match result {
@@ -215,32 +214,54 @@ async fn answer_of(
     (at, answered.await.map_err(gone).flatten())
 }
 
+/// A job, where it stands among its wave, and what it needs.
+type Asking = (usize, Job, Vec<Need>);
+
+/// Jobs whose needs one call reads.
+const READ_TOGETHER: usize = 64;
+
 async fn read_all(
     shared: &Arc<Shared>,
-    reads: Vec<(usize, Job, Vec<Need>)>,
+    reads: Vec<Asking>,
 ) -> Vec<(usize, Result<Job, EngineError>)> {
-    let mut running = JoinSet::new();
-    let mut results = Vec::with_capacity(reads.len());
-    let alone = reads.len() == 1;
-    for (at, job, needs) in reads {
-        let shared = Arc::clone(shared);
-        let reading = async move {
-            let known = read(&shared, &job.home, &job.known, &needs).await;
-            let asked_keyring = job.asked_keyring || needs.contains(&Need::Keyring);
-            let job = known.map(|known| Job { known, reread: false, asked_keyring, ..job });
-            (at, job)
-        };
-        if alone {
-            results.push(reading.await);
-        } else {
-            running.spawn(reading);
+    let mut homes: BTreeMap<Home, Vec<Asking>> = BTreeMap::new();
+    for asking in reads {
+        homes.entry(asking.1.home.clone()).or_default().push(asking);
+    }
+    let mut calls = Vec::new();
+    for (home, mut asking) in homes {
+        while !asking.is_empty() {
+            let rest = asking.split_off(asking.len().min(READ_TOGETHER));
+            calls.push(read_for(shared, home.clone(), std::mem::replace(&mut asking, rest)));
         }
     }
-    while let Some(result) = running.join_next().await {
-        results.extend(result);
-    }
+    let mut results: Vec<_> = join_all(calls).await.into_iter().flatten().collect();
     results.sort_unstable_by_key(|(at, _)| *at);
     results
+}
+
+/// Reads for jobs of one home. A record that cannot be read is its own job's affair.
+async fn read_for(
+    shared: &Arc<Shared>,
+    home: Home,
+    asking: Vec<Asking>,
+) -> Vec<(usize, Result<Job, EngineError>)> {
+    let asked: Vec<_> = asking.iter().map(|(_, job, needs)| (&job.known, &needs[..])).collect();
+    let known: Vec<_> = match read_together(shared, &home, &asked).await {
+        Ok(known) => known.into_iter().map(Ok).collect(),
+        Err(error) if error.code() != Code::Corruption => {
+            asked.iter().map(|_| Err(error.clone())).collect()
+        }
+        Err(_) => {
+            let alone = asked.iter().map(|(known, needs)| read(shared, &home, known, needs));
+            join_all(alone).await
+        }
+    };
+    let read = asking.into_iter().zip(known).map(|((at, job, needs), known)| {
+        let asked_keyring = job.asked_keyring || needs.contains(&Need::Keyring);
+        (at, known.map(|known| Job { known, reread: false, asked_keyring, ..job }))
+    });
+    read.collect()
 }
 
 /// What came of trying to commit a job.
@@ -267,7 +288,7 @@ async fn commit_all(
             let (places, groups): (Vec<_>, Vec<_>) = call.into_iter().unzip();
             (places, crowd::send(shared, groups, freeing).await)
         });
-        for (places, result) in crate::store::join_all(sending).await {
+        for (places, result) in join_all(sending).await {
             for (k, n) in places.into_iter().enumerate() {
                 outcomes[n] = Some(match &result {
                     Ok(committed) => Ok(committed[k].clone()),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ff_core::error::EngineError;
 use ff_core::id::{DocumentId, DocumentKind, ExecutionId, Home, Subject};
-use ff_core::read::{Audited, LogCheck};
-use ff_core::state::{Flow, FrameMode, MemberCounts, Recounted};
+use ff_core::read::{Audited, ListEntry, LogCheck};
+use ff_core::state::{Execution, Flow, FrameMode, MemberCounts, Recounted};
 use redis::Value;
 use uuid::Uuid;
 
@@ -40,8 +40,18 @@ pub(crate) struct Places {
     pub(crate) queues: Vec<String>,
     /// Lists, and the name of the entry.
     pub(crate) lists: Vec<(String, Uuid)>,
-    /// What the executions say that belong to a document.
-    pub(crate) counts: MemberCounts,
+    /// What the executions say that belong to a document; none: its counts are left as they are.
+    pub(crate) counts: Option<MemberCounts>,
+}
+
+/// Where an execution was found listed.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// Names of queues, and its scores there.
+    pub(crate) queues: Vec<(String, i64)>,
+    pub(crate) lease: Option<i64>,
+    pub(crate) timer: Option<i64>,
+    pub(crate) lists: Vec<ListEntry>,
 }
 
 /// An audit under way.
@@ -195,13 +205,14 @@ impl Audit<'_> {
         for (document, kept) in found {
             let subject = Subject::from(&document.id);
             let mut places = self.indexes.places_of(&subject);
-            places.counts = self.members.remove(&document.id).unwrap_or_default();
+            let counts = self.members.remove(&document.id).unwrap_or_default();
             let timers: Vec<i64> = self.indexes.timers.remove(&subject).into_iter().collect();
             let listings = self.indexes.lists.remove(&subject).unwrap_or_default();
             let audited = &mut self.findings.audited;
             audited.checked += 1;
             let before = audited.violations.len();
-            audited.check_document(&document, (&timers, &listings), (&kept, &places.counts));
+            audited.check_document(&document, (&timers, &listings), (&kept, &counts));
+            places.counts = Some(counts);
             let is_sound = audited.violations.len() == before;
             self.log.check_document(audited, &document);
             if !is_sound {
@@ -250,7 +261,7 @@ impl Indexes {
         Places {
             queues: queues.into_iter().flatten().map(|(name, _)| name.clone()).collect(),
             lists: lists.map(|(code, ns, _, name)| (name_of(*code, ns), *name)).collect(),
-            counts: MemberCounts::default(),
+            counts: None,
         }
     }
 
@@ -358,23 +369,18 @@ async fn check(
 ) -> Result<(), EngineError> {
     let execution = &entry.execution;
     let id = execution.id;
-    let place = execution.queue_place().map(|place| (queue_name(&place), place.score));
-    let found = indexes.queues.remove(&id).unwrap_or_default();
-    let is_missing = found.is_empty() && place.is_some();
-    if found != place.iter().cloned().collect::<Vec<_>>() && !(is_missing && is_stopped) {
-        audited.report("I9", Some(id), format!("in queues {found:?}, its state says {place:?}"));
-    }
-    let due = (execution.lease_due().map(|d| d.at.0), execution.other_due().map(|d| d.at.0));
     let subject = Subject::from(id);
-    let timers = (indexes.leases.remove(&id), indexes.timers.remove(&subject));
-    if timers != due {
-        audited.report("I9", Some(id), format!("lease and timer {timers:?}, due is {due:?}"));
-    }
+    let listed = Listed {
+        queues: indexes.queues.remove(&id).unwrap_or_default(),
+        lease: indexes.leases.remove(&id),
+        timer: indexes.timers.remove(&subject),
+        lists: indexes.lists.remove(&subject).unwrap_or_default(),
+    };
+    check_listed(audited, execution, is_stopped, listed);
     let created = indexes.created.get(&id);
     if !created.is_some_and(|times| times.contains(&execution.about.created_at.0)) {
         audited.report("I9", Some(id), "not in the list of submits");
     }
-    audited.check_listings(execution, indexes.lists.remove(&subject).unwrap_or_default());
     audited.check_waits(execution);
     if parts.contains("payload") != entry.payload.is_none() {
         audited.report("I33", Some(id), "its payload stands in the wrong place");
@@ -389,6 +395,27 @@ async fn check(
     audited.check_attempts(execution, earlier, earlier.checked_sub(1));
     audited.check_counts(execution);
     check_streams(shared, audited, entry, parts).await
+}
+
+/// Queue, lease, timer and lists are what the record says.
+pub(crate) fn check_listed(
+    audited: &mut Audited,
+    execution: &Execution,
+    is_stopped: bool,
+    Listed { queues, lease, timer, lists }: Listed,
+) {
+    let id = execution.id;
+    let place = execution.queue_place().map(|place| (queue_name(&place), place.score));
+    let is_missing = queues.is_empty() && place.is_some();
+    if queues != place.iter().cloned().collect::<Vec<_>>() && !(is_missing && is_stopped) {
+        audited.report("I9", Some(id), format!("in queues {queues:?}, its state says {place:?}"));
+    }
+    let due = (execution.lease_due().map(|d| d.at.0), execution.other_due().map(|d| d.at.0));
+    let timers = (lease, timer);
+    if timers != due {
+        audited.report("I9", Some(id), format!("lease and timer {timers:?}, due is {due:?}"));
+    }
+    audited.check_listings(execution, lists);
 }
 
 /// Output of all attempts, as the record and the list of attempts know it.

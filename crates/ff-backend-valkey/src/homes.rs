@@ -52,11 +52,15 @@ pub(crate) async fn enter(shared: &Shared, home: &Home) -> Result<(), EngineErro
     if shared.homes.lock().contains(namespace) {
         return Ok(());
     }
-    let mut add = redis::cmd("SADD");
-    add.arg(shared.keys.homes()).arg(namespace.as_str());
-    send(shared, &add).await?;
+    add(shared, std::slice::from_ref(namespace)).await?;
     shared.homes.lock().insert(namespace.clone());
     Ok(())
+}
+
+async fn add(shared: &Shared, namespaces: &[Namespace]) -> Result<(), EngineError> {
+    let mut add = redis::cmd("SADD");
+    add.arg(shared.keys.homes()).arg(namespaces.iter().map(Namespace::as_str).collect::<Vec<_>>());
+    send(shared, &add).await.map(|_| ())
 }
 
 /// Homes that others have entered since this process last looked. While nothing is new this costs
@@ -69,7 +73,13 @@ pub(crate) async fn learn(shared: &Shared) -> Result<Vec<Home>, EngineError> {
         return Ok(Vec::new());
     }
     let entered = registered(shared).await?;
-    let before = std::mem::replace(&mut *shared.homes.lock(), entered.clone());
+    let before = shared.homes.lock().clone();
+    let missing: Vec<_> = before.difference(&entered).cloned().collect();
+    if !missing.is_empty() {
+        // Somebody has emptied the store. This process may have written to them since.
+        add(shared, &missing).await?;
+    }
+    shared.homes.lock().extend(entered.iter().cloned());
     Ok(entered.difference(&before).cloned().map(Home::Namespace).collect())
 }
 

@@ -569,9 +569,21 @@ impl<'a> Draft<'a> {
         self.unlist(places);
         self.lists(&Relisted::of_document(None, found));
         let Some(flow) = found.and_then(Document::flow) else { return };
+        if let Some(counts) = &places.counts {
+            self.recount(id, counts);
+        }
+        // Written down whatever is there.
+        for (field, is_set) in [(STOPPED, flow.stops_claims()), (UNDER, !flow.attached.is_empty())]
+        {
+            self.mark(id, field, !is_set, is_set);
+        }
+    }
+
+    /// All counts of a flow's members.
+    fn recount(&mut self, id: &DocumentId, counts: &MemberCounts) {
         let fields = PublicState::ALL.iter().map(|state| *state as u8);
         for field in fields.chain([MemberCounts::STARTED]) {
-            let count = places.counts.fields().find(|(counted, _)| *counted == field);
+            let count = counts.fields().find(|(counted, _)| *counted == field);
             let tally = self.keys.tally(id);
             match count {
                 Some((_, count)) => {
@@ -579,11 +591,6 @@ impl<'a> Draft<'a> {
                 }
                 None => self.change(b'E', tally, field.to_string(), ""),
             }
-        }
-        // Written down whatever is there.
-        for (field, is_set) in [(STOPPED, flow.stops_claims()), (UNDER, !flow.attached.is_empty())]
-        {
-            self.mark(id, field, !is_set, is_set);
         }
     }
 

@@ -146,6 +146,11 @@ impl Keys {
         format!("{}:wake:{{w:{namespace}}}:i:{process}", self.prefix)
     }
 
+    /// Whose turn it is to do what one engine is enough for.
+    pub(crate) fn turn(&self, scanner: &str) -> String {
+        format!("{}:turn:{scanner}", self.prefix)
+    }
+
     /// The list on which engines are told of a timer that is due soon.
     pub(crate) fn timer_wake(&self) -> String {
         format!("{}:wake:{{w:engine}}", self.prefix)

@@ -113,13 +113,24 @@ async fn stored(shared: &Shared) -> Result<Counts, EngineError> {
 /// Adds what an audit missed.
 pub(crate) async fn mend(shared: &Shared, missing: &Counts) -> Result<(), EngineError> {
     for ((home, namespace), hash) in missing {
-        let mut call = shared.function("ff_recount");
-        call.arg(1).arg(shared.keys.lanes(home, namespace));
-        shared.begin(&mut call);
-        for (field, delta) in hash {
-            call.arg(field).arg(delta);
-        }
-        shared.send_home(home, &call).await?;
+        add(shared, home, shared.keys.lanes(home, namespace), hash).await?;
     }
+    Ok(())
+}
+
+/// Adds to the fields of a hash of counts.
+pub(crate) async fn add(
+    shared: &Shared,
+    home: &Home,
+    key: String,
+    missing: &BTreeMap<String, i64>,
+) -> Result<(), EngineError> {
+    let mut call = shared.function("ff_recount");
+    call.arg(1).arg(key);
+    shared.begin(&mut call);
+    for (field, delta) in missing {
+        call.arg(field).arg(delta);
+    }
+    shared.send_home(home, &call).await?;
     Ok(())
 }

@@ -17,7 +17,18 @@ const SCAN_COUNT: usize = 1000;
 const SCAN_EDGE: &str = "0";
 
 /// Commands that only clients send. What functions do counts among the others.
-const OF_CLIENTS: [&str; 7] = ["fcall", "fcall_ro", "brpop", "ltrim", "xread", "wait", "scard"];
+const OF_CLIENTS: [&str; 10] = [
+    "fcall",
+    "fcall_ro",
+    "brpop",
+    "ltrim",
+    "xread",
+    "wait",
+    "scard",
+    "scan",
+    "zrandmember",
+    "pexpire",
+];
 /// In a cluster no function pushes wake tokens, clients do.
 const OF_CLIENTS_IN_A_CLUSTER: [&str; 1] = ["lpush"];
 
@@ -83,10 +94,14 @@ pub(crate) async fn remove(shared: &Shared, pattern: &str) -> Result<u64, Engine
     Ok(removed)
 }
 
+/// Where a walk over keys goes on: how many servers are left, and the cursor on the last of them.
+pub(crate) type Place = (usize, String);
+
 /// The keys that match, some at a time. Those that come or go meanwhile may be missing.
-struct Pages<'a> {
+pub(crate) struct Pages<'a> {
     shared: &'a Shared,
     pattern: &'a str,
+    count: usize,
     /// The last is being looked through.
     primaries: Vec<Primary>,
     cursor: String,
@@ -94,14 +109,32 @@ struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     fn new(shared: &'a Shared, pattern: &'a str) -> Self {
-        let primaries = shared.client.primaries();
-        Self { shared, pattern, primaries, cursor: SCAN_EDGE.to_owned() }
+        Self::resume(shared, pattern, SCAN_COUNT, None)
     }
 
-    async fn next(&mut self) -> Result<Option<Vec<Value>>, EngineError> {
+    /// Goes on at a place. Should there be other servers than before, it goes on somewhere.
+    pub(crate) fn resume(
+        shared: &'a Shared,
+        pattern: &'a str,
+        count: usize,
+        place: Option<Place>,
+    ) -> Self {
+        let mut primaries = shared.client.primaries();
+        let (left, cursor) = place.unwrap_or((primaries.len(), SCAN_EDGE.to_owned()));
+        primaries.truncate(left);
+        Self { shared, pattern, count, primaries, cursor }
+    }
+
+    /// None at the end.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let left = self.primaries.len();
+        (left > 0).then(|| (left, self.cursor.clone()))
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Value>>, EngineError> {
         let Some(primary) = self.primaries.last() else { return Ok(None) };
         let mut step = redis::cmd("SCAN");
-        step.arg(&self.cursor).arg("MATCH").arg(self.pattern).arg("COUNT").arg(SCAN_COUNT);
+        step.arg(&self.cursor).arg("MATCH").arg(self.pattern).arg("COUNT").arg(self.count);
         let reply = reply::array(self.shared.client.send_to(primary, &step).await?)?;
         let mut reply = reply.into_iter();
         self.cursor = reply::text(reply::next(&mut reply)?)?;

@@ -106,6 +106,13 @@ pub(crate) async fn gate(shared: &Shared, claim: &Claim) -> Result<(Gate, bool),
     }
 }
 
+/// Whether the worker of a claim is known to take nothing more.
+pub(crate) fn drains(shared: &Shared, claim: &Claim) -> bool {
+    let now = Instant::now();
+    let gate = remembered(shared, claim, now.checked_sub(FRESH).unwrap_or(now));
+    matches!(gate, Some(Ok(gate)) if gate.drains)
+}
+
 /// The same, by what was read after this instant, by this caller or by another.
 pub(crate) async fn gate_since(
     shared: &Shared,

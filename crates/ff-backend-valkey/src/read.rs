@@ -1,6 +1,7 @@
 //! Reads what a step needs: one call for one home.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -122,6 +123,21 @@ impl Known {
         self.rows.extend(other.rows);
         self.assumed.extend(other.assumed);
         self.abroad.extend(other.abroad);
+    }
+
+    /// As much of it as one command asked for.
+    fn part(&self, wanted: &Wanted) -> Self {
+        Self {
+            entries: pick(&self.entries, &wanted.executions),
+            documents: pick(&self.documents, &wanted.documents),
+            payloads: pick(&self.payloads, &wanted.payloads),
+            results: pick(&self.results, &wanted.results),
+            dedups: pick(&self.dedups, &wanted.dedups),
+            rows: pick(&self.rows, &wanted.rows),
+            assumed: HashSet::new(),
+            abroad: self.abroad.clone(),
+            read_at: self.read_at,
+        }
     }
 
     /// Hands it all to the machine.
@@ -268,6 +284,14 @@ impl Wanted {
     }
 }
 
+fn pick<K: Clone + Eq + Hash, V: Clone>(
+    all: &HashMap<K, V>,
+    wanted: &BTreeSet<K>,
+) -> HashMap<K, V> {
+    let found = wanted.iter().filter_map(|key| Some((key.clone(), all.get(key)?.clone())));
+    found.collect()
+}
+
 /// The result of the newest attempt: it stands in the record, or is the newest of those beside it.
 fn newest_result(entry: &Entry, beside: Option<&[u8]>) -> Result<Option<Content>, EngineError> {
     let Some(attempt) = &entry.execution.attempt else { return Ok(None) };
@@ -303,6 +327,24 @@ pub(crate) async fn read(
     known.abroad.clone_from(&before.abroad);
     known.abroad.extend(abroad?);
     Ok(known)
+}
+
+/// Reads for several commands of one home with one call: what is known to each afterwards.
+pub(crate) async fn read_together(
+    shared: &Shared,
+    home: &Home,
+    asked: &[(&Known, &[Need])],
+) -> Result<Vec<Known>, EngineError> {
+    if let [(before, needs)] = asked {
+        return Ok(vec![read(shared, home, before, needs).await?]);
+    }
+    let (mut before, mut all) = (Known::default(), Vec::new());
+    for (known, needs) in asked {
+        before.extend((*known).clone());
+        all.extend_from_slice(needs);
+    }
+    let known = read(shared, home, &before, &all).await?;
+    Ok(asked.iter().map(|(before, needs)| known.part(&Wanted::new(before, needs))).collect())
 }
 
 async fn read_abroad(

@@ -25,19 +25,29 @@ pub(crate) async fn repair(shared: &Arc<Shared>) -> Result<Repaired, EngineError
         homes::enter(shared, home).await?;
     }
     for (subject, places) in mislisted {
-        for _ in 0..TRIES {
-            let bundle = mended(shared, &subject, &places).await?;
-            let groups = [Arc::clone(&bundle.group)];
-            let outcome = commit::send(shared, &groups, true).await?.pop();
-            if let Some(Committed::Done(numbers)) = outcome {
-                shared.committed(bundle, &numbers);
-                break;
-            }
-        }
+        mend(shared, &subject, &places).await?;
     }
     lane_counts::mend(shared, &uncounted).await?;
     let left = audit(shared).await?.audited;
     Ok(Repaired { found, left })
+}
+
+/// Lists one record as it says itself, and takes it out of these places; whether that was done.
+pub(crate) async fn mend(
+    shared: &Arc<Shared>,
+    subject: &Subject,
+    places: &Places,
+) -> Result<bool, EngineError> {
+    for _ in 0..TRIES {
+        let bundle = mended(shared, subject, places).await?;
+        let groups = [Arc::clone(&bundle.group)];
+        let outcome = commit::send(shared, &groups, true).await?.pop();
+        if let Some(Committed::Done(numbers)) = outcome {
+            shared.committed(bundle, &numbers);
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 async fn mended(

@@ -9,10 +9,11 @@ use ff_core::errand::Errands;
 use ff_core::error::EngineError;
 use ff_core::id::{DocumentId, ExecutionId, Home, Subject};
 use ff_core::machine::Settings;
-use ff_core::operation::{Claim, Claimed, Command, Reply, Trim, Trimmed};
+use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
 use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
 use ff_core::state::{Document, QueuePlace};
 use ff_core::time::TimestampMs;
+use ff_core::turns::Turn;
 use redis::{Cmd, Value};
 
 use crate::classes::Classes;
@@ -32,7 +33,9 @@ use crate::record::Entry;
 use crate::timers::{self, Timers};
 use crate::view::{Candidate, Views};
 use crate::wake::{self, Waiters};
-use crate::{apply, follow, keyring, partitions, query, read, repair, tails, trim};
+use crate::{
+    apply, follow, keyring, partitions, query, read, reconcile, repair, tails, trim, turn,
+};
 
 pub(crate) const LABEL: &str = "valkey";
 
@@ -315,6 +318,14 @@ impl Upkeep for ValkeyStore {
 
     fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>> {
         Box::pin(async move { repair::repair(&self.shared).await })
+    }
+
+    fn reconcile(&self, page: Reconcile) -> Pending<'_, Result<Reconciled, EngineError>> {
+        Box::pin(async move { reconcile::reconcile(&self.shared, &page).await })
+    }
+
+    fn take_turn(&self, turn: Turn) -> Pending<'_, Result<bool, EngineError>> {
+        Box::pin(async move { turn::take(&self.shared, &turn).await })
     }
 
     fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>> {

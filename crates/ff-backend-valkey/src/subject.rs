@@ -20,6 +20,8 @@ pub(crate) const fn code(kind: DocumentKind) -> u8 {
         DocumentKind::Worker => 4,
         DocumentKind::Lane => 5,
         DocumentKind::Namespace => 6,
+        DocumentKind::Key => 7,
+        DocumentKind::Bulk => 8,
     }
 }
 

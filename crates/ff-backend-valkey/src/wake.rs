@@ -19,8 +19,8 @@ use uuid::Uuid;
 use crate::claim;
 use crate::client::slot_of;
 use crate::keys::{NO_CAPABILITIES, lane_name};
-use crate::reply;
 use crate::store::Shared;
+use crate::{near, reply};
 
 /// How long one turn of the wait lasts.
 const TURN: Duration = Duration::from_secs(1);
@@ -240,7 +240,7 @@ pub(crate) async fn claim_or_wait(
     let mut token = None;
     loop {
         let claimed = place.try_claim(&request, token.take()).await?;
-        if !claimed.is_empty() {
+        if !claimed.is_empty() || near::drains(shared, &request) {
             return Ok(claimed);
         }
         let woken = tokio::time::timeout_at(deadline.into(), place.signal.notify.notified()).await;

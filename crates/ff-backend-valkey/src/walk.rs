@@ -59,7 +59,7 @@ pub(crate) async fn page<C: Course>(
     behind: Option<C::Position>,
 ) -> Result<Page<C::Item>, EngineError> {
     let mut leaf = Leaf::new(course.limit());
-    let mut walk = Walk { shared, course, behind };
+    let mut walk = Walk { shared, course, behind, reach: course.limit() as usize + 1 };
     loop {
         let (positions, more) = walk.step().await?;
         let found = load(shared, positions.iter().map(C::subject).collect()).await?;
@@ -79,6 +79,8 @@ struct Walk<'a, C: Course> {
     course: &'a C,
     /// All up to here have been seen.
     behind: Option<C::Position>,
+    /// How many the next step looks at.
+    reach: usize,
 }
 
 /// The next entries of one home.
@@ -109,8 +111,13 @@ impl<C: Course> Walk<'_, C> {
                 most *= 2;
                 continue;
             }
+            // Of all that the homes have shown no more is read than a page may need: more of it when
+            // little of that was asked for.
+            let more = sure.is_some() || positions.len() > self.reach;
+            positions.truncate(self.reach);
+            self.reach *= 4;
             self.behind = positions.last().cloned().or(self.behind.take());
-            return Ok((positions, sure.is_some()));
+            return Ok((positions, more));
         }
     }
 

@@ -1,9 +1,10 @@
-//! `ff dev`: a store, the engine and a demonstration in one process.
+//! `ff dev`: a store, the server, the engine and a demonstration in one process.
 
 mod demo;
 mod feed;
 mod tally;
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +14,21 @@ use clap::Args;
 use ff_backend_sqlite::{SqliteOptions, SqliteStore};
 use ff_core::backend::{Backend, Upkeep};
 use ff_engine::{Engine, EngineOptions, Shutdown};
+use ff_server::Server;
 
 use self::feed::Feed;
 use self::tally::Tally;
 use crate::output::say;
+use crate::server::Listen;
+use crate::stop;
 
 /// How long work under way may take to end after the wish to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Run FlowFabric on this machine with a small demonstration
 ///
-/// Opens the store (and makes it), runs the engine, submits a few executions, works on them and
-/// prints every event as it happens, until Ctrl-C. Everything stays in the store: start again and
+/// Opens the store (and makes it), serves the HTTP API, runs the engine, submits a few executions,
+/// works on them and prints every event as it happens, until Ctrl-C. Everything stays in the store: start again and
 /// it is still there. One process owns the file; a second one exits with 8.
 #[derive(Args)]
 #[command(after_help = "Example: ff dev --store sqlite:flowfabric.db")]
@@ -32,16 +36,19 @@ pub(crate) struct Dev {
     /// Store: sqlite:PATH, or sqlite::memory: to keep nothing
     #[arg(long, value_name = "URL", env = "FF_STORE", default_value = "sqlite:flowfabric.db")]
     store: String,
+
+    #[command(flatten)]
+    listen: Listen,
 }
 
 impl Dev {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let stop_wanted = stop_wanted()?;
+        let stop_wanted = stop::wanted()?;
         let options: SqliteOptions = self.store.parse()?;
         let place = place(options.path.as_deref());
         let store = Arc::new(SqliteStore::open(options)?);
         let worked = match greet(&store, &place).await {
-            Ok(()) => work_until(stop_wanted, &store).await,
+            Ok(()) => work_until(stop_wanted, &store, &self.listen).await,
             Err(error) => Err(error),
         };
         let tally = Tally::of(&*store).await;
@@ -55,7 +62,7 @@ impl Dev {
 async fn greet(store: &SqliteStore, place: &str) -> anyhow::Result<()> {
     say(format_args!("store    {place}, durability {}", store.identity().durability))?;
     say(format_args!("kept     {}", Tally::of(store).await?))?;
-    say("stop     Ctrl-C; what is in the store stays there\n")?;
+    say("stop     Ctrl-C; what is in the store stays there")?;
     Ok(())
 }
 
@@ -63,9 +70,13 @@ async fn greet(store: &SqliteStore, place: &str) -> anyhow::Result<()> {
 async fn work_until(
     stop_wanted: impl Future<Output = ()>,
     store: &Arc<SqliteStore>,
+    listen: &Listen,
 ) -> anyhow::Result<()> {
     let backend = Arc::clone(store) as Arc<dyn Backend>;
     let (stop, shutdown) = Shutdown::channel();
+    let server = Server::bind(Arc::clone(&backend), listen.options(), shutdown.clone()).await?;
+    invite(server.local_addr()?)?;
+    let server = tokio::spawn(server.run());
     let (stop_feed, feed_shutdown) = Shutdown::channel();
     let feed = Feed::from_now(Arc::clone(&backend)).await?;
     let mut feed = tokio::spawn(feed.run(feed_shutdown));
@@ -87,7 +98,17 @@ async fn work_until(
     stop_feed.send_replace(true);
     feed.await??;
     engine.await?;
+    server.await?;
     worked?
+}
+
+/// Says how to go on from here.
+fn invite(addr: SocketAddr) -> anyhow::Result<()> {
+    say(format_args!("serving  http://{addr}"))?;
+    let submit = r#"'{"lane":"mail","kind":"send","payload_json":{"to":"a@b.c"}}'"#;
+    say(format_args!("try      curl -s http://{addr}/v1/executions -d {submit}"))?;
+    say("try      ff bench lifecycle --tasks 1000\n")?;
+    Ok(())
 }
 
 fn place(path: Option<&Path>) -> String {
@@ -95,26 +116,4 @@ fn place(path: Option<&Path>) -> String {
         None => "in memory, gone with this process".to_owned(),
         Some(path) => std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string(),
     }
-}
-
-/// Ends with the first signal to stop. Signals count from the call on, not from the first poll.
-#[cfg(unix)]
-fn stop_wanted() -> anyhow::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
-#[cfg(not(unix))]
-fn stop_wanted() -> anyhow::Result<impl Future<Output = ()>> {
-    Ok(async {
-        let _ = tokio::signal::ctrl_c().await;
-    })
 }

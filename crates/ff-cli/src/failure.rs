@@ -3,6 +3,7 @@
 use ff_backend_sqlite::{FloorError, OpenError};
 use ff_backend_valkey::OpenError as ValkeyOpenError;
 use ff_core::error::EngineError;
+use ff_server::BindError;
 
 use crate::stores::UnknownStore;
 
@@ -32,7 +33,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<ValkeyOpenError>() {
         return of_valkey_open(error);
     }
-    if error.is::<UnknownStore>() {
+    if error.is::<UnknownStore>() || error.is::<BindError>() {
         return CONFIGURATION;
     }
     if let Some(error) = error.downcast_ref::<EngineError>() {
@@ -73,7 +74,9 @@ mod tests {
         let owned = OpenError::Owned { path: "ff.db".into(), owner: "7".to_owned() };
         let away =
             ValkeyOpenError::Unreachable { address: "h:1".to_owned(), detail: "no".to_owned() };
-        let cases: [(anyhow::Error, u8); 7] = [
+        let outside = BindError::NotLoopback { addr: ([10, 0, 0, 1], 7171).into() };
+        let cases: [(anyhow::Error, u8); 8] = [
+            (outside.into(), 2),
             (owned.into(), 8),
             (away.into(), 8),
             (ValkeyOpenError::Eviction { policy: "allkeys-lru".to_owned() }.into(), 2),

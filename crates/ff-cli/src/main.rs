@@ -6,6 +6,8 @@ mod dev;
 mod doctor;
 mod failure;
 mod output;
+mod server;
+mod stop;
 mod stores;
 
 use std::process::ExitCode;
@@ -29,6 +31,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Dev(dev::Dev),
+    Server(server::Server),
     Bench(bench::Bench),
     Doctor(doctor::Doctor),
     /// Print the version
@@ -53,6 +56,7 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Dev(dev) => dev.run().await.map(|()| ExitCode::SUCCESS),
+        Command::Server(server) => server.run().await.map(|()| ExitCode::SUCCESS),
         Command::Bench(bench) => {
             let sound = bench.run().await?;
             Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -158,6 +158,15 @@ fn capability_starts_everything_however_few_can() {
 }
 
 #[test]
+fn unblock_lets_everybody_go_while_others_work() {
+    for report in reports(&["unblock", "--tasks", "3000"]) {
+        is_positive(&report, &["p50_ms", "p99_ms", "throughput_per_s"]);
+        assert_eq!(report["invariants_ok"], true);
+        assert_eq!(report["errors"], 0);
+    }
+}
+
+#[test]
 fn stream_times_every_sample_for_every_tail() {
     let small = ["--frames", "500", "--producers", "3", "--batch", "50", "--samples", "20"];
     let arguments = [&["stream", "--tails", "3"][..], &small].concat();
@@ -172,6 +181,15 @@ fn start_latency_times_every_sample() {
     for report in reports(&["start_latency", "--samples", "20", "--rate", "200"]) {
         is_positive(&report, &["p50_ms", "p95_ms", "p99_ms", "max_ms", "commands_per_execution"]);
         assert_eq!(report["floor_per_s"], Value::Null);
+    }
+}
+
+#[test]
+fn http_counts_submits_and_times_claims_that_wait() {
+    let arguments =
+        ["http", "--submits", "200", "--connections", "4", "--batch", "10", "--samples", "5"];
+    for report in reports(&arguments) {
+        is_positive(&report, &["p50_ms", "throughput_per_s", "batched_submits_per_s"]);
     }
 }
 

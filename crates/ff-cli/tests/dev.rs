@@ -27,7 +27,8 @@ impl Drop for Dev {
 
 fn command(store: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ff"));
-    command.args(["dev", "--store", store]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let arguments = ["dev", "--listen-addr", "127.0.0.1:0", "--store", store];
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -89,6 +90,9 @@ fn it_works_stops_cleanly_and_forgets_nothing() {
     let first = Dev::start(&store);
     first.line_with(&["store", file.to_str().unwrap()]);
     first.line_with(&["kept", "0 executions"]);
+    first.line_with(&["serving", "http://127.0.0.1:"]);
+    first.line_with(&["try", "curl -s http://127.0.0.1:", "/v1/executions -d"]);
+    first.line_with(&["try", "ff bench lifecycle"]);
     first.line_with(&["execution.submitted", "demo", "greet"]);
     first.line_with(&["execution.completed", "demo", "greet", "success"]);
     first.line_with(&["execution.retry_scheduled", "flaky"]);
@@ -142,7 +146,8 @@ fn the_version_is_told() {
 fn a_reader_that_goes_away_ends_it_quietly() {
     let directory = tempfile::tempdir().unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_ff"))
-        .args(["dev", "--store", &format!("sqlite:{}", directory.path().join("ff.db").display())])
+        .args(["dev", "--listen-addr", "127.0.0.1:0"])
+        .args(["--store", &format!("sqlite:{}", directory.path().join("ff.db").display())])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -54,7 +54,36 @@ pub(crate) async fn claim<B: Backend + ?Sized>(
         if looked_everywhere || !tasks.is_empty() {
             return Ok(tasks);
         }
+        let won = look_on(backend, &claim, claim.max.saturating_mul(2), Prize::Lease).await?;
+        if !won.is_empty() {
+            return Ok(won.into_iter().filter_map(Won::task).collect());
+        }
         left = wait.saturating_sub(begun.elapsed());
+    }
+}
+
+/// Sets executions aside, whether they stand under limits or not, until one is let in or nobody is
+/// left: first `reach` at a time, then ever more. So a crowd that a limit keeps back is passed in few
+/// steps, and whoever stands behind it still comes in turn.
+async fn look_on<B: Backend + ?Sized>(
+    backend: &B,
+    claim: &Claim,
+    reach: u32,
+    prize: Prize,
+) -> Result<Vec<Won>, EngineError> {
+    let mut wider = Claim { max: reach, sets_aside: true, ..claim.clone() };
+    loop {
+        wider.max = wider.max.min(limits::CLAIM_TASKS);
+        let Claimed { applicants, .. } = backend.take(wider.clone(), Duration::ZERO).await?;
+        if applicants.is_empty() {
+            return Ok(Vec::new());
+        }
+        let won = Round::new(backend, claim, applicants, prize).run().await?;
+        errand::carry_out_noted(backend).await;
+        if !won.is_empty() {
+            return Ok(won);
+        }
+        wider.max *= 2;
     }
 }
 
@@ -77,17 +106,8 @@ pub(crate) async fn claim_for_worker<B: Backend + ?Sized>(
         sets_aside: true,
     };
     let prize = Prize::Grant { ttl_ms: op.grant_ttl_ms };
-    loop {
-        let Claimed { applicants, .. } = backend.take(claim.clone(), Duration::ZERO).await?;
-        if applicants.is_empty() {
-            return Ok(None);
-        }
-        let won = Round::new(backend, &claim, applicants, prize).run().await?;
-        errand::carry_out_noted(backend).await;
-        if let Some(grant) = won.into_iter().find_map(Won::grant) {
-            return Ok(Some(grant));
-        }
-    }
+    let won = look_on(backend, &claim, claim.max, prize).await?;
+    Ok(won.into_iter().find_map(Won::grant))
 }
 
 /// The applicants of one claim on their way.
@@ -212,14 +232,15 @@ impl<'a, B: Backend + ?Sized> Round<'a, B> {
         }
     }
 
-    /// Leases those whom all their limits let in, or grants them.
+    /// Leases those whom all their limits let in, or grants them, as many as were asked for.
     async fn hand_out(&mut self) -> Vec<Won> {
-        let under_way = std::mem::take(&mut self.under_way);
+        let mut under_way = std::mem::take(&mut self.under_way);
+        let most = (self.claim.max as usize).min(under_way.len());
+        let mut lost = under_way.split_off(most);
         let commands = under_way.iter().map(|it| it.take(self.claim, self.prize)).collect();
         let replies =
             if under_way.is_empty() { Vec::new() } else { self.backend.apply(commands).await };
         let mut won = Vec::with_capacity(under_way.len());
-        let mut lost = Vec::new();
         for (it, reply) in under_way.into_iter().zip(replies) {
             match reply {
                 Ok(Reply::ClaimAdmitted(task)) => won.push(Won::Task(task)),

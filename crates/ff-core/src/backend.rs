@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -15,13 +15,15 @@ use crate::id::{BudgetId, ExecutionId};
 use crate::limits;
 use crate::machine::Settings;
 use crate::operation::{
-    CascadeCompletion, Claim, ClaimForWorker, ClaimGrant, Claimed, Command, Operation, Reply,
-    ReportToAll, Submit, SubmitFlow, Submitted, SubmittedFlow, Task, Trim, Trimmed, UsageReported,
+    CancelFlow, CascadeCompletion, Claim, ClaimForWorker, ClaimGrant, Claimed, Command,
+    FlowCancelled, Operation, Reconcile, Reconciled, Reply, ReportToAll, Submit, SubmitFlow,
+    Submitted, SubmittedFlow, Task, Trim, Trimmed, UsageReported,
 };
 use crate::read::{
     Answer, Explanation, Follow, Followed, Query, Question, Repaired, StreamPage, Tail, Topic,
 };
 use crate::time::TimestampMs;
+use crate::turns::Turn;
 
 /// A call under way.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -70,6 +72,12 @@ pub trait Upkeep: Send + Sync + 'static {
     /// timers and lists are derived again, and what belongs to no record is removed. Records are
     /// never changed.
     fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>>;
+
+    /// The same for some records, in a store that is at work: what changes meanwhile is no violation.
+    fn reconcile(&self, page: Reconcile) -> Pending<'_, Result<Reconciled, EngineError>>;
+
+    /// Whether it is the caller's turn to do what one engine is enough for.
+    fn take_turn(&self, turn: Turn) -> Pending<'_, Result<bool, EngineError>>;
 
     /// Takes no more calls, lets those under way end, and makes what was acknowledged durable.
     fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>>;
@@ -190,6 +198,33 @@ pub trait BackendExt: Backend {
             let flow_id = submitted.flow_id;
             while large && self.call(CascadeCompletion { flow_id }).await?.more {}
             Ok(submitted)
+        }
+    }
+
+    /// Cancels a flow, and carries it on until all whom it ends have ended. Should `wait` run out,
+    /// or this process end, the cancel stands and an engine carries it on.
+    fn cancel_flow(
+        &self,
+        cancel: CancelFlow,
+        wait: Duration,
+    ) -> impl Future<Output = Result<FlowCancelled, EngineError>> + Send
+    where
+        Self: Sync,
+    {
+        let (flow_id, until) = (cancel.flow_id, Instant::now().checked_add(wait));
+        let cancelling = self.call(cancel);
+        async move {
+            let mut cancelled = cancelling.await?;
+            while !wait.is_zero() && cancelled.scheduled > 0 {
+                if until.is_some_and(|until| Instant::now() >= until) {
+                    let detail = "the cancel stands; its members are still being cancelled";
+                    return Err(EngineError::Timeout { detail: detail.to_owned() });
+                }
+                if !self.call(CascadeCompletion { flow_id }).await?.more {
+                    cancelled.scheduled = 0;
+                }
+            }
+            Ok(cancelled)
         }
     }
 

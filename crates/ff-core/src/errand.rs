@@ -13,8 +13,8 @@ use crate::operation::{
     AdmissionVoided, AttachBudget, BudgetErrand, Command, ConfirmAdmission, Errand,
     ReleaseAdmission, Reply, SettleBudget, SettleSlots, SettleWaking, Unblock, VoidAdmission,
 };
-use crate::routes;
-use crate::state::{BlockingReason, BudgetScope, OwedSlot, SlotId};
+use crate::state::{BlockingReason, BudgetScope, LimitId, OwedSlot, SlotId};
+use crate::{routes, unblock};
 
 /// Errands of the steps that this process has made: a store notes them, the next caller carries
 /// them out.
@@ -77,7 +77,11 @@ pub async fn carry_out<B: Backend + ?Sized>(
         Errand::Welcome { namespace, lanes, capabilities } => {
             routes::welcome(backend, namespace, lanes, capabilities).await
         }
-        Errand::Admit { .. } | Errand::Enforce { .. } | Errand::TakeLeases(_) => Ok(()),
+        Errand::Lift { namespace, limits } => lift(backend, namespace, limits).await,
+        Errand::Admit { .. }
+        | Errand::Enforce { .. }
+        | Errand::TakeLeases(_)
+        | Errand::CarryOn { .. } => Ok(()),
     }
 }
 
@@ -96,6 +100,18 @@ async fn attach<B: Backend + ?Sized>(
     }
     let settle = SettleBudget { budget_id, done: BudgetErrand::Attach };
     backend.apply(vec![settle.into()]).await.pop().map_or(Ok(()), settled)
+}
+
+/// Of each limit as much as a claim can take; what is beyond is left to the engine.
+async fn lift<B: Backend + ?Sized>(
+    backend: &B,
+    namespace: &Namespace,
+    lifted: &[LimitId],
+) -> Result<(), EngineError> {
+    for limit in lifted {
+        unblock::let_go(backend, namespace, *limit, limits::CLAIM_TASKS).await?;
+    }
+    Ok(())
 }
 
 async fn give_back<B: Backend + ?Sized>(

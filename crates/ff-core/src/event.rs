@@ -96,6 +96,7 @@ event_kinds! {
     BudgetSoftLimit = 40, "budget.soft_limit";
     BudgetHardLimit = 41, "budget.hard_limit";
     BudgetReset = 42, "budget.reset";
+    BulkChanged = 43, "bulk.changed";
 }
 
 /// What the log keeps of one transition.
@@ -177,7 +178,9 @@ impl From<&Document> for EventAbout {
             | Body::QuotaPolicy(_)
             | Body::Worker(_)
             | Body::Lane(_)
-            | Body::NamespaceRecord(_) => Self { kind: None, flow_id: None, tags: Tags::default() },
+            | Body::NamespaceRecord(_)
+            | Body::ApiKey(_)
+            | Body::Bulk(_) => Self { kind: None, flow_id: None, tags: Tags::default() },
         }
     }
 }

@@ -8,6 +8,7 @@
 //! - [`backend`]: the small trait that every store implements.
 //! - [`errand`]: what a step in one home means for another, carried out.
 //! - [`routes`]: what waits for a worker that can run it is let go once there is one.
+//! - [`unblock`]: what limits keep back is let go once they have room.
 //! - [`error`]: refusals, faults and bugs with stable codes.
 //!
 //! No rule knows a clock, a random number or a runtime: time and ids are arguments. Only what is
@@ -26,6 +27,8 @@ mod explain;
 pub mod id;
 pub mod limits;
 pub mod machine;
+#[cfg(feature = "openapi")]
+mod openapi;
 pub mod operation;
 pub mod partition;
 pub mod policy;
@@ -39,6 +42,8 @@ pub mod tags;
 pub mod tails;
 pub mod time;
 pub mod token;
+pub mod turns;
+pub mod unblock;
 
 #[cfg(test)]
 mod bad_input;

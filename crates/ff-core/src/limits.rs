@@ -173,13 +173,28 @@ pub const ERRANDS_NOTED: usize = 10_000;
 pub const ERRAND_RETRY_MS: u64 = 1_000;
 /// How soon the work that a budget leaves for others, which may take a while, is told again.
 pub const BUDGET_ERRAND_RETRY_MS: u64 = 30_000;
-/// When an execution that was not admitted is first looked at again by time alone; then after twice
-/// as long, up to 64 times.
-pub const RECHECK_MS: u64 = 5_000;
+/// Letters and digits of a key's id.
+pub const KEY_ID_BYTES_LEAST: usize = 8;
+pub const KEY_ID_BYTES: usize = 32;
+/// Namespaces, or lanes, that a key is restricted to.
+pub const KEY_NAMES: usize = 64;
+/// Names of one kind that the filter of a bulk operation holds.
+pub const FILTER_NAMES: usize = 64;
+/// Executions that one step of a bulk operation acts on.
+pub const BULK_STEP: u32 = 500;
+/// How long a limit that is used up keeps an execution back before it is looked whether it still
+/// applies, or lets this one in.
+pub const LIMIT_PATIENCE_MS: u64 = 300_000;
+/// Executions that are let go in one batch when a limit lets them in.
+pub const UNBLOCK_BATCH: u32 = 100;
 /// How long no worker can run what waits on a route before it is blocked.
 pub const ROUTE_PATIENCE_MS: u64 = 5_000;
 /// Executions that are blocked for want of a worker, or let go, in one batch.
 pub const ROUTE_BATCH: u32 = 100;
+/// Records or entries of one page of a check.
+pub const RECONCILE_BATCH: u32 = 100;
+/// Members that are counted for a check of their flow; larger flows are counted by an audit only.
+pub const RECONCILE_MEMBERS: u32 = 1000;
 /// Upstreams or holders that an explanation names.
 pub const EXPLAIN_ITEMS: u32 = 16;
 /// Workers that are looked at to explain where an execution stands.

@@ -1,13 +1,13 @@
 //! Routes: what waited for a worker that can run it is let go once there is one.
 
-use crate::backend::{Backend, BackendExt};
+use crate::backend::Backend;
 use crate::capability::Capabilities;
 use crate::error::EngineError;
 use crate::id::{LaneId, Namespace};
 use crate::limits;
-use crate::operation::{Command, Reply, Settled, Unblock};
 use crate::read::{ListUnrouted, Unrouted};
 use crate::state::{AdmissionReason, Route};
+use crate::unblock::{first_items, unblock};
 
 /// A worker has come: lets go what it can run in its lanes, of each as much as a claim can take. What
 /// is beyond is left to the engine.
@@ -48,11 +48,11 @@ pub async fn let_go<B: Backend + ?Sized>(
 ) -> Result<u32, EngineError> {
     let (mut done, mut behind, mut limit) = (0, None, 1);
     while done < most {
-        let found = unrouted(backend, namespace, lane, behind.clone(), limit).await?;
+        let found = unrouted(backend, namespace, lane, behind.as_ref(), limit).await?;
         let Some(first) = found.first() else { break };
         let passed_over = first.route.clone();
-        let covered = found.iter().take_while(|it| covers(&it.route)).collect::<Vec<_>>();
-        let freed = unblock(backend, &covered).await?;
+        let covered = found.iter().take_while(|it| covers(&it.route)).map(|it| it.execution_id);
+        let freed = unblock(backend, covered, AdmissionReason::Route).await?;
         done += freed;
         // Those who were let go have left the list, so the next look begins where this one did.
         (behind, limit) = match freed {
@@ -67,40 +67,12 @@ async fn unrouted<B: Backend + ?Sized>(
     backend: &B,
     namespace: &Namespace,
     lane: Option<&LaneId>,
-    behind: Option<Route>,
+    behind: Option<&Route>,
     limit: u32,
 ) -> Result<Vec<Unrouted>, EngineError> {
-    let (namespace, lane) = (namespace.clone(), lane.cloned());
-    let mut question = ListUnrouted { namespace, lane, behind, cursor: None, limit };
-    loop {
-        let page = backend.ask(question.clone()).await?;
-        // A page may be empty and not the last.
-        if !page.items.is_empty() || page.next_cursor.is_none() {
-            return Ok(page.items);
-        }
-        question.cursor = page.next_cursor;
-    }
-}
-
-/// Lets these go: how many had not been yet.
-async fn unblock<B: Backend + ?Sized>(
-    backend: &B,
-    blocked: &[&Unrouted],
-) -> Result<u32, EngineError> {
-    if blocked.is_empty() {
-        return Ok(0);
-    }
-    let expected = AdmissionReason::Route.blocking_reason();
-    let unblocks = blocked.iter().map(|it| Unblock { execution_id: it.execution_id, expected });
-    let mut freed = 0;
-    for reply in backend.apply(unblocks.map(Command::from).collect()).await {
-        match reply {
-            Ok(Reply::Unblock(Settled::Done)) => freed += 1,
-            Ok(_) => {}
-            // Somebody else was faster.
-            Err(error) if error.refusal().is_some() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(freed)
+    let question = |cursor| {
+        let (namespace, lane, behind) = (namespace.clone(), lane.cloned(), behind.cloned());
+        ListUnrouted { namespace, lane, behind, cursor, limit }
+    };
+    first_items(backend, question).await
 }

@@ -1,22 +1,19 @@
 //! Settings of the engine.
 
-use std::time::Duration;
-
 use ff_core::limits;
+use ff_core::operation::ScannerFilter;
 
-/// A shorter interval, or none at all, would keep the store busy with nothing else.
-pub(crate) const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
+use crate::table::Intervals;
 
 /// What the engine may be told; every field has a default that fits.
 #[derive(Debug, Clone)]
 pub struct EngineOptions {
-    /// Longest time between two looks at the timers. A timer that is due sooner is pushed; this is
-    /// the net under a lost push.
-    pub timer_interval: Duration,
-    /// Time between two rounds of the trimmer; at least 100 ms.
-    pub trim_interval: Duration,
-    /// Time between two looks at what no worker can run; at least 100 ms.
-    pub route_interval: Duration,
+    /// Longest time between two visits of each scanner, at least 100 ms. What is due sooner is pushed;
+    /// this is the net under a lost push.
+    pub intervals: Intervals,
+    /// What scanners that look for something to do are limited to. Timers, and what they tell, are
+    /// carried out whatever they are of: a tick is of a home, which many share.
+    pub filter: ScannerFilter,
     /// How long events are kept, in milliseconds.
     pub event_retention_ms: u64,
     /// How many bytes of events are kept for each partition.
@@ -26,9 +23,8 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> Self {
         Self {
-            timer_interval: Duration::from_secs(1),
-            trim_interval: Duration::from_secs(60),
-            route_interval: Duration::from_secs(5),
+            intervals: Intervals::default(),
+            filter: ScannerFilter::default(),
             event_retention_ms: limits::EVENT_RETENTION_MS,
             event_retention_bytes: limits::EVENT_RETENTION_BYTES,
         }

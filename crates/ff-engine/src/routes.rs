@@ -8,22 +8,24 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ff_core::backend::{Backend, BackendExt};
+use ff_core::backend::{Backend, BackendExt, Pending};
 use ff_core::error::EngineError;
 use ff_core::id::Namespace;
 use ff_core::limits;
-use ff_core::operation::{BlockForAdmission, Command, Reply, Settled};
+use ff_core::operation::{BlockForAdmission, Command, Reply, ScannerFilter, Settled};
 use ff_core::read::{ListFleets, ListOffers, ListQueued, ListRoutes, Nearest, Offer};
 use ff_core::routes;
-use ff_core::state::{AdmissionReason, DueKind, Route};
+use ff_core::state::{AdmissionReason, Route};
 use ff_core::time::TimestampMs;
 use tokio::sync::Notify;
 
-use crate::options::SHORTEST_INTERVAL;
+use crate::limits as unblocking;
+use crate::options::EngineOptions;
 use crate::report::Report;
-use crate::service::Shutdown;
+use crate::scanner::{ScanResult, Scanner};
+use crate::strikes::{Strikes, Turn};
 
 pub(crate) const NAME: &str = "route_check";
 
@@ -36,11 +38,16 @@ const OFFERS_MOST: usize = 10_000;
 /// Bytes of what is lacking that a block's detail names.
 const DETAIL_BYTES: usize = 512;
 
-/// What the rounds of one engine remember: since when nobody covers which routes. A process that
-/// forgets it begins to wait again.
-#[derive(Debug, Default)]
+/// What the rounds of one engine remember: since when nobody covers which routes, and which namespaces
+/// fail. A process that forgets it begins to wait again.
+#[derive(Debug)]
 pub struct RouteCheck {
+    filter: ScannerFilter,
     uncovered: HashMap<Route, TimestampMs>,
+    /// Namespaces whose routes cannot be judged or blocked.
+    unjudged: Strikes<Namespace>,
+    /// Namespaces in which nothing can be let go.
+    stuck: Strikes<Namespace>,
 }
 
 /// What a round did.
@@ -50,50 +57,82 @@ pub struct Checked {
     pub let_go: u32,
     /// Namespaces that could not be looked at.
     pub errors: u32,
+    /// Namespaces that keep failing and were passed over.
+    pub skipped: u32,
     /// When there is more to do, should that be soon.
     pub next_in_ms: Option<u64>,
 }
 
 /// Looks every `interval`, when a worker is `gone`, and when a route has waited long enough.
-pub(crate) async fn run(
-    backend: Arc<dyn Backend>,
-    report: Arc<Report>,
+pub(crate) struct Routes {
     interval: Duration,
+    check: RouteCheck,
     gone: Arc<Notify>,
-    mut shutdown: Shutdown,
-) {
-    let interval = interval.max(SHORTEST_INTERVAL);
-    let mut check = RouteCheck::default();
-    let mut failed = false;
-    while !shutdown.is_requested() {
-        let Some(round) = shutdown.or(check.round(&*backend)).await else { return };
-        let rest = match &round {
-            Ok(checked) => {
-                report.add(NAME, checked.blocked);
-                report.add(DueKind::Unblock.scanner(), checked.let_go);
-                (0..checked.errors).for_each(|_| report.add_error(NAME));
-                let next = checked.next_in_ms.map(Duration::from_millis);
-                next.map_or(interval, |next| next.min(interval))
-            }
-            Err(error) => {
-                report.add_error(NAME);
-                if !failed {
-                    tracing::warn!(%error, "routes cannot be looked at; trying again");
-                }
-                interval
-            }
-        };
-        failed = round.is_err();
-        let _ = shutdown.or(tokio::time::timeout(rest, gone.notified())).await;
+}
+
+impl Routes {
+    pub(crate) fn new(options: &EngineOptions, gone: Arc<Notify>) -> Self {
+        let interval = options.intervals.of(NAME);
+        Self { interval, check: RouteCheck::new(interval, options.filter.clone()), gone }
+    }
+}
+
+impl Scanner for Routes {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    fn filter(&self) -> &ScannerFilter {
+        &self.check.filter
+    }
+
+    fn is_for_one(&self) -> bool {
+        true
+    }
+
+    fn visit<'a>(
+        &'a mut self,
+        backend: &'a dyn Backend,
+        report: &'a Report,
+    ) -> Pending<'a, Result<ScanResult, EngineError>> {
+        Box::pin(async move {
+            let Checked { blocked, let_go, errors, skipped, next_in_ms } =
+                self.check.round(backend).await?;
+            report.add(unblocking::NAME, let_go);
+            let next_in = next_in_ms.map(Duration::from_millis);
+            Ok(ScanResult { processed: blocked, errors, skipped, next_in })
+        })
+    }
+
+    fn wait<'a>(&'a mut self, _: &'a dyn Backend, at_most: Duration) -> Pending<'a, ()> {
+        Box::pin(async move {
+            let _ = tokio::time::timeout(at_most, self.gone.notified()).await;
+        })
+    }
+}
+
+impl Default for RouteCheck {
+    fn default() -> Self {
+        Self::new(Duration::from_millis(limits::ROUTE_PATIENCE_MS), ScannerFilter::default())
     }
 }
 
 impl RouteCheck {
+    /// A round follows every `interval`, over what the filter lets through.
+    pub fn new(interval: Duration, filter: ScannerFilter) -> Self {
+        let (unjudged, stuck) = (Strikes::new(interval), Strikes::new(interval));
+        Self { filter, uncovered: HashMap::new(), unjudged, stuck }
+    }
+
     /// Blocks what nobody could run for a while, and lets go what somebody can run again.
     pub async fn round(&mut self, backend: &dyn Backend) -> Result<Checked, EngineError> {
         let mut checked = Checked::default();
         self.block(backend, &mut checked).await?;
-        let_go(backend, &mut checked).await?;
+        self.let_go(backend, &mut checked).await?;
         Ok(checked)
     }
 
@@ -105,8 +144,8 @@ impl RouteCheck {
         let now = backend.server_time_ms().await?;
         // A round that fails has not seen whether they were covered meanwhile.
         let before = std::mem::take(&mut self.uncovered);
-        let (mut uncovered, mut fleets) = (HashMap::new(), Fleets::default());
-        let mut cursor = None;
+        let mut fleets = Fleets::new(&self.filter, &mut self.unjudged);
+        let (mut uncovered, mut cursor) = (HashMap::new(), None);
         loop {
             let page = backend.ask(ListRoutes { cursor, limit: limits::PAGE_MAX }).await?;
             for route in page.items {
@@ -119,7 +158,11 @@ impl RouteCheck {
                 }
                 let since = before.get(&route).copied().unwrap_or(now);
                 match limits::ROUTE_PATIENCE_MS.saturating_sub(now.since(since)) {
-                    0 => block_front(backend, &route, offers, checked).await?,
+                    0 => {
+                        if let Err(error) = block_front(backend, &route, offers, checked).await {
+                            fleets.failed(&route.namespace, &error, checked);
+                        }
+                    }
                     left => checked.look_in(left),
                 }
                 if uncovered.len() < REMEMBERED {
@@ -131,42 +174,119 @@ impl RouteCheck {
                 break;
             }
         }
+        fleets.end();
         self.uncovered = uncovered;
         Ok(())
     }
+
+    /// Lets go what waits on routes that are covered, wherever there are workers.
+    async fn let_go(
+        &mut self,
+        backend: &dyn Backend,
+        checked: &mut Checked,
+    ) -> Result<(), EngineError> {
+        let mut cursor = None;
+        loop {
+            let page = backend.ask(ListFleets { cursor, limit: limits::PAGE_MAX }).await?;
+            for namespace in &page.items {
+                if !is_its_turn((&self.filter, &self.stuck), namespace, checked) {
+                    continue;
+                }
+                // One that fails leaves the others their turn.
+                match let_go_in(backend, namespace, checked).await {
+                    Ok(let_go) => {
+                        self.stuck.succeeded(namespace);
+                        checked.let_go += let_go;
+                        checked.look_on_after(let_go);
+                    }
+                    Err(error) => {
+                        self.stuck.failed(namespace, &error, Instant::now());
+                        checked.errors += 1;
+                    }
+                }
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Whether a namespace is looked at in this round.
+fn is_its_turn(
+    (filter, strikes): (&ScannerFilter, &Strikes<Namespace>),
+    namespace: &Namespace,
+    checked: &mut Checked,
+) -> bool {
+    // A route has no tags: with a filter by tag it cannot be checked.
+    if !filter.admits(namespace, None) {
+        return false;
+    }
+    let turn = strikes.turn(namespace, Instant::now());
+    checked.skipped += u32::from(turn == Turn::Skip);
+    turn == Turn::Try
 }
 
 /// What live workers offer, read once for each namespace of a round.
-#[derive(Default)]
-struct Fleets(HashMap<Namespace, Option<Vec<Offer>>>);
+struct Fleets<'a> {
+    filter: &'a ScannerFilter,
+    strikes: &'a mut Strikes<Namespace>,
+    /// None: it is not judged in this round.
+    known: HashMap<Namespace, Option<Vec<Offer>>>,
+}
 
-impl Fleets {
-    /// None: they could not be read, or there are too many.
+impl<'a> Fleets<'a> {
+    fn new(filter: &'a ScannerFilter, strikes: &'a mut Strikes<Namespace>) -> Self {
+        Self { filter, strikes, known: HashMap::new() }
+    }
+
+    /// None: it is not their turn, they could not be read, or there are too many.
     async fn of(
         &mut self,
         backend: &dyn Backend,
         namespace: &Namespace,
         checked: &mut Checked,
     ) -> Option<&[Offer]> {
-        let offers = match self.0.entry(namespace.clone()) {
+        let offers = match self.known.entry(namespace.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
-                let found = offers(backend, namespace).await;
-                checked.errors += u32::from(found.is_err());
-                unknown.insert(found.ok().flatten())
+                let mut found = None;
+                if is_its_turn((self.filter, self.strikes), namespace, checked) {
+                    match offers(backend, namespace).await {
+                        Ok(offers) => found = offers,
+                        Err(error) => {
+                            self.strikes.failed(namespace, &error, Instant::now());
+                            checked.errors += 1;
+                        }
+                    }
+                }
+                unknown.insert(found)
             }
         };
         offers.as_deref()
     }
+
+    /// Nothing more of this namespace is judged in this round.
+    fn failed(&mut self, namespace: &Namespace, error: &EngineError, checked: &mut Checked) {
+        self.strikes.failed(namespace, error, Instant::now());
+        self.known.insert(namespace.clone(), None);
+        checked.errors += 1;
+    }
+
+    fn end(self) {
+        let judged = self.known.iter().filter(|(_, offers)| offers.is_some());
+        judged.for_each(|(namespace, _)| self.strikes.succeeded(namespace));
+    }
 }
 
 impl Checked {
-    fn look_in(&mut self, ms: u64) {
+    pub(crate) fn look_in(&mut self, ms: u64) {
         self.next_in_ms = Some(self.next_in_ms.map_or(ms, |next| next.min(ms)));
     }
 
     /// A full batch may not be all of it.
-    fn look_on_after(&mut self, batch: u32) {
+    pub(crate) fn look_on_after(&mut self, batch: u32) {
         if batch >= limits::ROUTE_BATCH {
             self.look_in(0);
         }
@@ -229,28 +349,6 @@ fn named<'a>(tokens: impl Iterator<Item = &'a str>) -> String {
         (0, _) => text,
         (more, true) => format!("{more} tokens"),
         (more, false) => format!("{text} and {more} more"),
-    }
-}
-
-/// Lets go what waits on routes that are covered, wherever there are workers.
-async fn let_go(backend: &dyn Backend, checked: &mut Checked) -> Result<(), EngineError> {
-    let mut cursor = None;
-    loop {
-        let page = backend.ask(ListFleets { cursor, limit: limits::PAGE_MAX }).await?;
-        for namespace in &page.items {
-            // One that fails leaves the others their turn.
-            match let_go_in(backend, namespace, checked).await {
-                Ok(let_go) => {
-                    checked.let_go += let_go;
-                    checked.look_on_after(let_go);
-                }
-                Err(_) => checked.errors += 1,
-            }
-        }
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            return Ok(());
-        }
     }
 }
 

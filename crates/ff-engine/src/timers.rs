@@ -1,21 +1,24 @@
 //! The timer loop: carries out what is due when it is due.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use ff_core::backend::{Backend, BackendExt};
+use ff_core::backend::{Backend, BackendExt, Pending};
 use ff_core::error::EngineError;
 use ff_core::id::Home;
 use ff_core::limits;
-use ff_core::operation::Tick;
+use ff_core::operation::{ScannerFilter, Tick};
 use ff_core::read::Due;
 use ff_core::state::DueKind;
 use ff_core::time::TimestampMs;
 
 use crate::brake::Brake;
 use crate::errands;
+use crate::options::EngineOptions;
 use crate::report::Report;
-use crate::service::{Patience, Shutdown};
+use crate::scanner::{ScanResult, Scanner};
+use crate::strikes::{Strikes, Turn};
+use crate::table::SCANNERS;
 
 pub(crate) const NAME: &str = "timers";
 
@@ -26,119 +29,195 @@ const BRAKED: Duration = Duration::from_millis(100);
 /// after each.
 const TICKS_MOST: u32 = 32;
 
-/// Looks, ticks where something is due, and sleeps until the next timer or a sooner one.
-pub(crate) async fn run(
-    backend: Arc<dyn Backend>,
-    report: Arc<Report>,
+/// Homes that one visit ticks. Then it looks again: another engine may have ticked the others.
+const HOMES_MOST: usize = 8;
+
+/// Looks, ticks where something is due, and sleeps until the next timer or a sooner one. A home that
+/// fails is left for a while; the others have their turn.
+pub(crate) struct Timers {
     interval: Duration,
+    filter: ScannerFilter,
+    brake: Brake,
+    strikes: Strikes<Option<Home>>,
     found: errands::Found,
-    mut shutdown: Shutdown,
-) {
-    let mut patience = Patience::default();
-    let mut brake = Brake::new(backend.settings().partitions.flow);
-    while !shutdown.is_requested() {
-        let round = async {
-            match fire_due(&*backend, &report, &mut brake, &found).await? {
-                Fired::Braked => {
-                    tokio::time::sleep(BRAKED).await;
-                    Ok(())
-                }
-                Fired::Until(next) => wait(&*backend, next, interval).await,
-            }
-        };
-        match shutdown.or(round).await {
-            None => return,
-            Some(Ok(())) => patience.reset(),
-            Some(Err(error)) => {
-                report.add_error(NAME);
-                let (rest, first) = patience.failed();
-                if first {
-                    tracing::warn!(%error, "timers cannot be read; trying again");
-                }
-                let _ = shutdown.or(tokio::time::sleep(rest)).await;
-            }
+    /// With which of the homes that are due to begin.
+    begin: usize,
+    /// The earliest timer that was not due yet.
+    next: Option<TimestampMs>,
+}
+
+/// What one visit has done so far.
+#[derive(Default)]
+struct Round {
+    result: ScanResult,
+    /// Homes in which something was carried out.
+    homes: usize,
+    /// What is due somewhere has to wait for the brake.
+    is_braked: bool,
+    /// How late the oldest thing of each kind was. Of one home it is not known which was the oldest,
+    /// so what was carried out together counts as equally late.
+    late: HashMap<DueKind, Duration>,
+}
+
+impl Timers {
+    /// `begin`: among many homes that are due, engines begin apart.
+    pub(crate) fn new(
+        options: &EngineOptions,
+        (partitions, begin): (u16, usize),
+        found: errands::Found,
+    ) -> Self {
+        let interval = options.intervals.of_timers();
+        Self {
+            interval,
+            filter: ScannerFilter::default(),
+            brake: Brake::new(partitions),
+            strikes: Strikes::new(interval),
+            found,
+            begin,
+            next: None,
         }
     }
-}
 
-/// The earliest timer that is not due yet, and how far off it is.
-struct NextTimer {
-    at: TimestampMs,
-    in_ms: u64,
-}
-
-/// How a round ended.
-enum Fired {
-    /// Nothing is due any more before this timer.
-    Until(Option<NextTimer>),
-    /// What is due has to wait.
-    Braked,
-}
-
-/// Ticks until nothing is due any more, or what is due has to wait for the brake.
-async fn fire_due(
-    backend: &dyn Backend,
-    report: &Report,
-    brake: &mut Brake,
-    found: &errands::Found,
-) -> Result<Fired, EngineError> {
-    loop {
+    async fn fire_due(
+        &mut self,
+        backend: &dyn Backend,
+        report: &Report,
+    ) -> Result<ScanResult, EngineError> {
+        let begun = Instant::now();
         let dues = backend.ask(Due).await?;
-        let mut next: Option<TimestampMs> = None;
-        let (mut fired, mut braked) = (0, false);
-        for (home, at) in dues.items {
-            if at > dues.now {
-                next = Some(next.map_or(at, |next| next.min(at)));
-                continue;
+        let mut round = Round::default();
+        let (mut due, later): (Vec<_>, Vec<_>) =
+            dues.items.into_iter().partition(|(_, at)| *at <= dues.now);
+        self.next = later.iter().map(|(_, at)| *at).min();
+        let begin = self.begin.checked_rem(due.len()).unwrap_or(0);
+        due.rotate_left(begin);
+        for (home, at) in due {
+            if round.homes == HOMES_MOST {
+                break;
             }
-            let (ticks, held) = tick(backend, report, (&mut *brake, found), home).await?;
-            fired += ticks;
-            braked |= held;
+            let late = Duration::from_millis(dues.now.since(at));
+            self.tick_in_turn(backend, report, (home, late), &mut round).await?;
         }
-        if fired == 0 {
-            let next = next.map(|at| NextTimer { at, in_ms: at.since(dues.now) });
-            return Ok(if braked { Fired::Braked } else { Fired::Until(next) });
+        self.begin = self.begin.wrapping_add(round.homes);
+        let next_in = self.next.map(|at| Duration::from_millis(at.since(dues.now)));
+        round.result.next_in = match (round.homes, round.is_braked) {
+            (1.., _) => Some(Duration::ZERO),
+            (0, true) => Some(BRAKED),
+            (0, false) => next_in,
+        };
+        round.report(report, begun.elapsed());
+        Ok(round.result)
+    }
+
+    /// An error only where the store is one home: nobody waits behind it, and it is tried again soon.
+    async fn tick_in_turn(
+        &mut self,
+        backend: &dyn Backend,
+        report: &Report,
+        (home, late): (Option<Home>, Duration),
+        round: &mut Round,
+    ) -> Result<(), EngineError> {
+        let turn = self.strikes.turn(&home, Instant::now());
+        round.result.skipped += u32::from(turn == Turn::Skip);
+        if turn != Turn::Try {
+            return Ok(());
         }
+        match self.tick(backend, report, (&home, late), round).await {
+            Ok(()) => self.strikes.succeeded(&home),
+            Err(error) if home.is_none() => return Err(error),
+            Err(error) => {
+                self.strikes.failed(&home, &error, Instant::now());
+                round.result.errors += 1;
+                let home = home.map(|home| home.to_string());
+                tracing::warn!(%error, ?home, "what is due here is left for a moment");
+            }
+        }
+        Ok(())
+    }
+
+    /// Ticks one part of the store until nothing of it is due, or it is the turn of the others.
+    async fn tick(
+        &mut self,
+        backend: &dyn Backend,
+        report: &Report,
+        (home, late): (&Option<Home>, Duration),
+        round: &mut Round,
+    ) -> Result<(), EngineError> {
+        for tick in 0..TICKS_MOST {
+            let most = self.brake.left(home, Instant::now()).min(limits::TICK_ENTRIES);
+            if most == 0 {
+                round.is_braked = true;
+                return Ok(());
+            }
+            let ticked = backend.call(Tick { home: home.clone(), most }).await?;
+            round.homes += usize::from(tick == 0 && !ticked.fired.is_empty());
+            for (kind, count) in &ticked.fired {
+                report.add(kind.scanner(), *count);
+                round.result.processed += count;
+                if tick == 0 {
+                    round.note_late(*kind, late);
+                }
+                if *kind == DueKind::LeaseExpiry {
+                    self.brake.note(home, *count, Instant::now());
+                }
+            }
+            errands::tell(&self.found, ticked.errands);
+            if !ticked.more || ticked.fired.is_empty() {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 }
 
-/// Ticks one part of the store until nothing of it is due, or it is the turn of the others: how often,
-/// and whether what is due has to wait for the brake.
-async fn tick(
-    backend: &dyn Backend,
-    report: &Report,
-    (brake, found): (&mut Brake, &errands::Found),
-    home: Option<Home>,
-) -> Result<(u32, bool), EngineError> {
-    for ticks in 0..TICKS_MOST {
-        let most = brake.left(&home, Instant::now()).min(limits::TICK_ENTRIES);
-        if most == 0 {
-            return Ok((ticks, true));
-        }
-        let ticked = backend.call(Tick { home: home.clone(), most }).await?;
-        for (kind, count) in &ticked.fired {
-            report.add(kind.scanner(), *count);
-            if *kind == DueKind::LeaseExpiry {
-                brake.note(&home, *count, Instant::now());
-            }
-        }
-        errands::tell(found, ticked.errands);
-        if !ticked.more || ticked.fired.is_empty() {
-            return Ok((ticks + 1, false));
-        }
+impl Round {
+    fn note_late(&mut self, kind: DueKind, late: Duration) {
+        let oldest = self.late.entry(kind).or_default();
+        *oldest = late.max(*oldest);
     }
-    Ok((TICKS_MOST, false))
+
+    /// One look serves all that the tick does.
+    fn report(&self, report: &Report, lasted: Duration) {
+        for timed in SCANNERS.iter().filter(|known| known.is_timed) {
+            report.add_cycle(timed.name, lasted);
+        }
+        for kind in DueKind::ALL {
+            report.set_lag(kind.scanner(), self.late.get(&kind).copied().unwrap_or_default());
+        }
+        report.set_lag(NAME, self.late.values().copied().max().unwrap_or_default());
+    }
 }
 
-async fn wait(
-    backend: &dyn Backend,
-    next: Option<NextTimer>,
-    interval: Duration,
-) -> Result<(), EngineError> {
-    let wait = match &next {
-        Some(next) => interval.min(Duration::from_millis(next.in_ms)),
-        None => interval,
-    };
-    backend.sooner_timer(next.map(|next| next.at), wait).await?;
-    Ok(())
+impl Scanner for Timers {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    fn filter(&self) -> &ScannerFilter {
+        &self.filter
+    }
+
+    fn visit<'a>(
+        &'a mut self,
+        backend: &'a dyn Backend,
+        report: &'a Report,
+    ) -> Pending<'a, Result<ScanResult, EngineError>> {
+        Box::pin(self.fire_due(backend, report))
+    }
+
+    fn wait<'a>(&'a mut self, backend: &'a dyn Backend, at_most: Duration) -> Pending<'a, ()> {
+        Box::pin(async move {
+            if at_most.is_zero() {
+                return tokio::task::yield_now().await;
+            }
+            // Who cannot be told looks when the time is over.
+            if backend.sooner_timer(self.next, at_most).await.is_err() {
+                tokio::time::sleep(at_most).await;
+            }
+        })
+    }
 }

@@ -7,25 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ff_backend_sqlite::{SqliteOptions, SqliteStore};
-use ff_core::backend::{Backend, BackendExt, Identity, Pending, Upkeep};
+use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::capability::Capabilities;
-use ff_core::errand::Errands;
-use ff_core::error::EngineError;
 use ff_core::event::EventKind;
 use ff_core::id::{ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
 use ff_core::limits;
-use ff_core::machine::Settings;
-use ff_core::operation::{
-    BlockForAdmission, Claim, Claimed, Command, LaneOrder, LaneShare, RegisterWorker, Reply,
-    Submit, Trim, Trimmed,
-};
+use ff_core::operation::{Claim, LaneOrder, LaneShare, RegisterWorker, Submit};
 use ff_core::policy::Policy;
-use ff_core::read::{
-    Answer, EventFilter, Follow, Followed, From, Query, ReadState, Repaired, Topic,
-};
-use ff_core::state::{BlockingReason, EligibilityState};
-use ff_core::time::TimestampMs;
-use ff_engine::{Checked, Engine, EngineOptions, RouteCheck, Shutdown};
+use ff_core::read::{EventFilter, Follow, From};
+use ff_engine::{Engine, EngineOptions, Shutdown};
 use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -89,88 +79,4 @@ async fn what_nobody_can_run_is_told_and_let_go() {
     tokio::time::timeout(PATIENCE, counted).await.expect("the round counts what it blocked");
     stop.send_replace(true);
     tokio::time::timeout(PATIENCE, engine).await.unwrap().unwrap();
-}
-
-/// Workers that cannot be read block nothing, and keep nothing blocked.
-#[tokio::test]
-async fn without_a_look_at_the_workers_everything_is_let_through() {
-    let blind = Blind(SqliteStore::open(SqliteOptions::memory()).unwrap());
-    let store = &blind.0;
-    let unable = RegisterWorker::for_claim(&claim(), "boot", 60_000);
-    store.call(RegisterWorker { capabilities: Capabilities::default(), ..unable }).await.unwrap();
-    let (eligible, blocked) = (submit(store).await, submit(store).await);
-    let reason = BlockingReason::WaitingForCapableWorker;
-    let detail = String::new();
-    let block = BlockForAdmission { execution_id: blocked, reason, detail, by: None };
-    store.call(block).await.unwrap();
-    let seeing = RouteCheck::default().round(store).await.unwrap();
-    assert_eq!((seeing.let_go, seeing.errors), (0, 0));
-    let checked = RouteCheck::default().round(&blind).await.unwrap();
-    assert_eq!(checked, Checked { let_go: 1, errors: 2, ..Checked::default() });
-    for execution_id in [eligible, blocked] {
-        let state = store.ask(ReadState { execution_id }).await.unwrap().unwrap();
-        assert_eq!(state.eligibility_state, EligibilityState::EligibleNow);
-    }
-}
-
-/// A store whose workers cannot be read.
-struct Blind(SqliteStore);
-
-impl Backend for Blind {
-    fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
-        self.0.apply(commands)
-    }
-
-    fn take(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Claimed, EngineError>> {
-        self.0.take(claim, wait)
-    }
-
-    fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>> {
-        match query {
-            Query::ListOffers(_) => Box::pin(async { Err(EngineError::bug("it is blind")) }),
-            query => self.0.query(query),
-        }
-    }
-
-    fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
-        self.0.follow(topic, wait)
-    }
-}
-
-impl Upkeep for Blind {
-    fn backend_label(&self) -> &'static str {
-        self.0.backend_label()
-    }
-
-    fn identity(&self) -> Identity {
-        self.0.identity()
-    }
-
-    fn settings(&self) -> &Settings {
-        self.0.settings()
-    }
-
-    fn errands(&self) -> &Errands {
-        self.0.errands()
-    }
-
-    fn ping(&self) -> Pending<'_, Result<(), EngineError>> {
-        self.0.ping()
-    }
-
-    fn server_time_ms(&self) -> Pending<'_, Result<TimestampMs, EngineError>> {
-        self.0.server_time_ms()
-    }
-
-    fn trim(&self, trim: Trim) -> Pending<'_, Result<Trimmed, EngineError>> {
-        self.0.trim(trim)
-    }
-
-    fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>> {
-        self.0.repair()
-    }
-
-    fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>> {
-        self.0.shutdown_prepare(grace)
-    }
 }

@@ -12,7 +12,7 @@ use ff_core::limits;
 use ff_core::operation::{Claim, LaneOrder, LaneShare, RegisterWorker, Submit, Task};
 use ff_core::partition::PartitionConfig;
 use ff_core::time::TimestampMs;
-use ff_engine::{Engine, EngineOptions, Report, Shutdown};
+use ff_engine::{Engine, EngineOptions, Intervals, Report, Shutdown};
 use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,7 +32,8 @@ fn start_on(options: SqliteOptions) -> Running {
     let store = Arc::new(SqliteStore::open(options).unwrap());
     let backend = Arc::clone(&store) as Arc<dyn Backend>;
     // Nothing may depend on the safety interval: it is longer than the patience of the test.
-    let options = EngineOptions { timer_interval: PATIENCE * 2, ..EngineOptions::default() };
+    let intervals = Intervals::all(PATIENCE * 2);
+    let options = EngineOptions { intervals, ..EngineOptions::default() };
     let engine = Engine::new(backend, options);
     let report = engine.report();
     let (stop, shutdown) = Shutdown::channel();

@@ -11,7 +11,7 @@ use ff_core::id::{ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstance
 use ff_core::operation::{
     Claim, DeregisterWorker, LaneOrder, LaneShare, RegisterWorker, Submit, Task,
 };
-use ff_engine::{Engine, EngineOptions, Shutdown};
+use ff_engine::{Engine, EngineOptions, Intervals, Shutdown};
 use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -51,7 +51,8 @@ async fn is_taken_up<F: Future<Output = ()>>(
     let store = Arc::new(SqliteStore::open(SqliteOptions::memory()).unwrap());
     let backend = Arc::clone(&store) as Arc<dyn Backend>;
     // Nothing may depend on the safety interval: it is longer than the patience of the test.
-    let options = EngineOptions { timer_interval: PATIENCE * 2, ..EngineOptions::default() };
+    let intervals = Intervals::all(PATIENCE * 2);
+    let options = EngineOptions { intervals, ..EngineOptions::default() };
     let (stop, shutdown) = Shutdown::channel();
     let engine = tokio::spawn(Engine::new(backend, options).run(shutdown));
     let id = ExecutionId::solo(Uuid::now_v7(), &store.settings().partitions);

@@ -210,6 +210,11 @@ impl ExecutionWrite {
         Self { after: Some(Arc::new(execution)), ..write }
     }
 
+    /// An execution as if it were gone: all that lists it is to be removed.
+    pub fn unlisting(execution: Execution) -> Self {
+        Self::stored(execution.id, Some(Arc::new(execution)))
+    }
+
     fn stored(id: ExecutionId, before: Option<Arc<Execution>>) -> Self {
         Self {
             id,
@@ -257,6 +262,11 @@ impl DocumentWrite {
     pub fn listing(document: Document) -> Self {
         let write = Self::stored(document.id.clone(), None);
         Self { after: Some(Arc::new(document)), ..write }
+    }
+
+    /// A document as if it were gone: all that lists it is to be removed.
+    pub fn unlisting(document: Document) -> Self {
+        Self::stored(document.id.clone(), Some(Arc::new(document)))
     }
 
     fn stored(id: DocumentId, before: Option<Arc<Document>>) -> Self {

@@ -10,10 +10,13 @@
 //! - [`history`]: invariants that only the event log shows.
 //! - [`differential`]: random operations on the oracle and on a store, every reply and the whole
 //!   state compared.
+//! - [`http`]: a live server over a store, and a client.
+//! - [`intercept`]: a backend that stands before another one.
 //! - [`limits`]: short words for budgets and quota policies.
 //! - [`registered`]: a backend whose workers need not register.
 //! - [`servers`]: private Valkey servers that a test may kill, pause and restart.
 //! - [`signalling`]: waitpoints, signals and suspends with defaults.
+//! - [`sound`]: what a store finds wrong with itself.
 //! - [`waits`]: short words for suspensions, waitpoints and signals.
 //! - [`workload`]: callers that go on through faults, and a ledger of what they were told.
 
@@ -26,6 +29,8 @@ pub mod fleet;
 pub mod grants;
 pub mod graphs;
 pub mod history;
+pub mod http;
+pub mod intercept;
 pub mod limits;
 pub mod lives;
 pub mod oracle;
@@ -33,6 +38,7 @@ pub mod output;
 pub mod registered;
 pub mod servers;
 pub mod signalling;
+pub mod sound;
 pub mod stages;
 pub mod waits;
 pub mod workload;

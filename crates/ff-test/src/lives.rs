@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ff_core::backend::{Backend, Identity, Pending, Upkeep};
-use ff_core::errand::Errands;
+use ff_core::backend::{Backend, Pending};
 use ff_core::error::EngineError;
-use ff_core::machine::Settings;
-use ff_core::operation::{Claim, Claimed, Command, Reply, Trim, Trimmed};
-use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
-use ff_core::time::TimestampMs;
+use ff_core::operation::{Claim, Claimed, Command, Reply};
+use ff_core::read::{Answer, Query};
 
+use crate::intercept::{Intercept, Intercepted};
 use crate::stages::{SqliteStage, ValkeyStage};
 use crate::world::{Stage, World};
 
@@ -69,9 +67,9 @@ pub struct Doomed {
 }
 
 impl Doomed {
-    pub fn new(inner: &Arc<dyn Backend>, steps: usize) -> Self {
+    pub fn before(inner: &Arc<dyn Backend>, steps: usize) -> Intercepted<Self> {
         let (left, dead) = (AtomicUsize::new(steps), AtomicBool::new(false));
-        Self { inner: Arc::clone(inner), left, dead }
+        Intercepted(Self { inner: Arc::clone(inner), left, dead })
     }
 
     /// Whether something was not carried out any more.
@@ -89,7 +87,11 @@ impl Doomed {
     }
 }
 
-impl Backend for Doomed {
+impl Intercept for Doomed {
+    fn inner(&self) -> &dyn Backend {
+        &*self.inner
+    }
+
     /// Each command is a step.
     fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
         Box::pin(async move {
@@ -116,47 +118,5 @@ impl Backend for Doomed {
             self.step()?;
             self.inner.query(query).await
         })
-    }
-
-    fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
-        self.inner.follow(topic, wait)
-    }
-}
-
-impl Upkeep for Doomed {
-    fn backend_label(&self) -> &'static str {
-        self.inner.backend_label()
-    }
-
-    fn identity(&self) -> Identity {
-        self.inner.identity()
-    }
-
-    fn settings(&self) -> &Settings {
-        self.inner.settings()
-    }
-
-    fn errands(&self) -> &Errands {
-        self.inner.errands()
-    }
-
-    fn ping(&self) -> Pending<'_, Result<(), EngineError>> {
-        self.inner.ping()
-    }
-
-    fn server_time_ms(&self) -> Pending<'_, Result<TimestampMs, EngineError>> {
-        self.inner.server_time_ms()
-    }
-
-    fn trim(&self, trim: Trim) -> Pending<'_, Result<Trimmed, EngineError>> {
-        self.inner.trim(trim)
-    }
-
-    fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>> {
-        self.inner.repair()
-    }
-
-    fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>> {
-        self.inner.shutdown_prepare(grace)
     }
 }

@@ -9,15 +9,14 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ff_core::backend::{Backend, BackendExt, Identity, Pending, Upkeep};
-use ff_core::errand::Errands;
+use ff_core::backend::{Backend, BackendExt, Pending};
 use ff_core::error::{Code, EngineError};
 use ff_core::id::{DocumentId, Subject};
 use ff_core::limits;
-use ff_core::machine::Settings;
-use ff_core::operation::{Claim, Claimed, Command, RegisterWorker, Reply, Trim, Trimmed};
-use ff_core::read::{Answer, Follow, Followed, From, Query, Repaired, Topic};
-use ff_core::time::TimestampMs;
+use ff_core::operation::{Claim, Claimed, Command, RegisterWorker, Reply};
+use ff_core::read::{Answer, Follow, Followed, From, Query, Topic};
+
+use crate::intercept::{Intercept, Intercepted};
 
 /// Registers whoever claims.
 pub struct Registered {
@@ -35,13 +34,13 @@ pub fn registration_of(claim: &Claim) -> RegisterWorker {
 }
 
 impl Registered {
-    pub fn new(inner: Arc<dyn Backend>) -> Self {
-        Self {
+    pub fn before(inner: Arc<dyn Backend>) -> Intercepted<Self> {
+        Intercepted(Self {
             inner,
             known: Mutex::default(),
             hidden: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
-        }
+        })
     }
 
     /// Whether nobody has registered this name before.
@@ -87,7 +86,11 @@ impl Registered {
     }
 }
 
-impl Backend for Registered {
+impl Intercept for Registered {
+    fn inner(&self) -> &dyn Backend {
+        &*self.inner
+    }
+
     fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
         for command in &commands {
             if let Command::RegisterWorker(op) = command {
@@ -129,43 +132,5 @@ impl Backend for Registered {
             Topic::Events(follow) => Box::pin(self.events(follow, wait)),
             topic => self.inner.follow(topic, wait),
         }
-    }
-}
-
-impl Upkeep for Registered {
-    fn backend_label(&self) -> &'static str {
-        self.inner.backend_label()
-    }
-
-    fn identity(&self) -> Identity {
-        self.inner.identity()
-    }
-
-    fn settings(&self) -> &Settings {
-        self.inner.settings()
-    }
-
-    fn errands(&self) -> &Errands {
-        self.inner.errands()
-    }
-
-    fn ping(&self) -> Pending<'_, Result<(), EngineError>> {
-        self.inner.ping()
-    }
-
-    fn server_time_ms(&self) -> Pending<'_, Result<TimestampMs, EngineError>> {
-        self.inner.server_time_ms()
-    }
-
-    fn trim(&self, trim: Trim) -> Pending<'_, Result<Trimmed, EngineError>> {
-        self.inner.trim(trim)
-    }
-
-    fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>> {
-        self.inner.repair()
-    }
-
-    fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>> {
-        self.inner.shutdown_prepare(grace)
     }
 }

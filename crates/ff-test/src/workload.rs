@@ -10,7 +10,7 @@ use ff_core::content::Content;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
 use ff_core::operation::{Claim, LaneOrder, LaneShare, Submit, Task};
-use ff_core::read::{Audit, Describe};
+use ff_core::read::Describe;
 use ff_core::state::PublicState;
 use ff_engine::{Engine, EngineOptions, Shutdown};
 use tokio::sync::watch;
@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::history;
 use crate::registered::registration_of;
+use crate::sound;
 use crate::world::complete;
 
 /// Longer than any fault of a test and what it takes to recover from it.
@@ -199,8 +200,8 @@ pub async fn check(backend: &dyn Backend, ledger: &Ledger) {
         let record = record.unwrap_or_else(|| panic!("I1: {id} was acknowledged and is gone"));
         assert_eq!(record.state.public_state, PublicState::Completed, "{id}");
     }
-    let audited = backend.ask(Audit).await.expect("an audit");
-    assert!(audited.violations.is_empty(), "{:#?}", audited.violations);
+    let violations = sound::violations(backend).await.expect("an audit");
+    assert!(violations.is_empty(), "{violations:#?}");
     let events = history::read_all(backend).await;
     let violations = history::violations(&events);
     assert!(violations.is_empty(), "{violations:#?}");

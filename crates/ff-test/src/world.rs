@@ -19,8 +19,8 @@ use ff_core::operation::{
 };
 use ff_core::policy::Policy;
 use ff_core::read::{
-    Audit, Describe, EventFilter, Filter, Follow, From, ListAttempts, ListEvents, ReadResult,
-    Record, Search,
+    Describe, EventFilter, Filter, Follow, From, ListAttempts, ListEvents, ReadResult, Record,
+    Search,
 };
 use ff_core::state::{Attempt, CancelSource, PublicState};
 use ff_core::tags::Tags;
@@ -29,6 +29,7 @@ use ff_engine::acts;
 use uuid::Uuid;
 
 use crate::registered::Registered;
+use crate::sound;
 
 /// How long a test waits for what must come before it calls it missing.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -89,7 +90,7 @@ pub async fn settle(backend: &dyn Backend) -> Result<(), EngineError> {
 
 impl World {
     pub fn new(stage: impl Stage) -> Self {
-        Self { backend: Arc::new(Registered::new(stage.backend())), stage: Box::new(stage) }
+        Self { backend: Arc::new(Registered::before(stage.backend())), stage: Box::new(stage) }
     }
 
     /// The same for a while, on a stage that goes on without it; its clock cannot be moved here.
@@ -301,8 +302,8 @@ impl World {
 
     /// Checks the invariants that a store can check on itself.
     pub async fn audit(&self) {
-        let audited = self.backend.ask(Audit).await.expect("an audit");
-        assert!(audited.violations.is_empty(), "{:#?}", audited.violations);
+        let violations = sound::violations(&*self.backend).await.expect("an audit");
+        assert!(violations.is_empty(), "{violations:#?}");
     }
 }
 

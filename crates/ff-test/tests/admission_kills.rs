@@ -15,6 +15,7 @@ use ff_core::policy::Policy;
 use ff_core::state::{Attached, HardAction, LaneState, PublicState};
 use ff_engine::acts;
 use ff_test::fleet::{mark_dead, set_lane};
+use ff_test::intercept::Intercepted;
 use ff_test::limits::{budget, cap, limits_of, usage};
 use ff_test::lives::{Doomed, Lives, Mortal};
 use ff_test::stages::{SqliteStage, ValkeyStage};
@@ -32,14 +33,14 @@ const LIFE_MS: i64 = 5_000;
 async fn at_every_step<S: Mortal, T>(
     lives: &mut Lives<S>,
     scene: impl AsyncFn(&World) -> T,
-    act: impl AsyncFn(&Doomed, &World, &T),
+    act: impl AsyncFn(&Intercepted<Doomed>, &World, &T),
     outcome: impl AsyncFn(&World, &T),
 ) -> usize {
     for steps in 0.. {
         let (scene, killed) = lives
             .once(async |world| {
                 let scene = scene(world).await;
-                let doomed = Doomed::new(&world.backend, steps);
+                let doomed = Doomed::before(&world.backend, steps);
                 act(&doomed, world, &scene).await;
                 (scene, doomed.is_dead())
             })
@@ -103,7 +104,7 @@ async fn limited(world: &World) -> Limited {
 }
 
 /// Should it get so far, its lease ends by time.
-async fn claim_one(doomed: &Doomed, world: &World, _: &Limited) {
+async fn claim_one(doomed: &Intercepted<Doomed>, world: &World, _: &Limited) {
     let _ = doomed.claim(world.claim_request(1), Duration::ZERO).await;
 }
 
@@ -192,6 +193,7 @@ async fn room_in_a_budget(lives: &mut Lives<impl Mortal>) {
             let raised = hard.dimensions.values().any(|counter| counter.limits.hard == 100);
             if !raised {
                 world.act(ff_core::operation::ResetBudget { budget_id: *budget_id }).await;
+                world.settle().await;
             }
             complete_all(world, &are_claimed(world, ids).await).await;
         },

@@ -26,3 +26,9 @@ fn the_state_table_is_the_machines() {
 fn the_error_codes_are_the_tables() {
     check("errors.md", &errors::page());
 }
+
+#[test]
+fn the_description_of_the_api_is_the_servers() {
+    let description = ff_server::openapi().to_pretty_json().expect("it can be written");
+    check("openapi.json", &format!("{description}\n"));
+}

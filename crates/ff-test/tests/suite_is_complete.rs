@@ -164,3 +164,28 @@ fn every_code_that_the_rules_raise_is_expected_by_a_case() {
         .collect();
     assert_eq!(missing, [""; 0], "codes that no case expects");
 }
+
+#[test]
+fn every_invariant_names_tests_that_there_are() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(here.join("../../docs/reference/invariants.md")).expect("a page");
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| I"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let numbers: Vec<_> = rows.iter().map(|row| row[0].to_owned()).collect();
+    assert_eq!(numbers, (1..=36).map(|n| format!("I{n}")).collect::<Vec<_>>());
+    let of_module = |(module, names): &(&str, &[&str])| -> Vec<_> {
+        names.iter().map(|name| format!("{module}::{name}")).collect()
+    };
+    let cases: BTreeSet<_> = CASES.iter().flat_map(of_module).collect();
+    for row in rows {
+        let named: Vec<_> = row[3].split('`').skip(1).step_by(2).collect();
+        assert!(!named.is_empty(), "{} has no test", row[0]);
+        for test in named {
+            let is_there = cases.contains(test) || here.join("tests").join(test).is_file();
+            assert!(is_there, "{}: there is no test {test}", row[0]);
+        }
+    }
+}

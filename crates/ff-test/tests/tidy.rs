@@ -27,13 +27,23 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ff-backend-valkey", &["ff-core"]),
     ("ff-scheduler", &["ff-core"]),
     ("ff-engine", &["ff-core"]),
-    ("ff-server", &["ff-core", "ff-scheduler", "ff-engine", STORES]),
-    ("ff-sdk", &["ff-core", "ff-scheduler", "ff-engine", STORES]),
+    ("ff-api", &["ff-core"]),
+    ("ff-server", &["ff-core", "ff-api", "ff-scheduler", "ff-engine", STORES]),
+    ("ff-sdk", &["ff-core", "ff-api", "ff-scheduler", "ff-engine", STORES]),
     ("flowfabric", &["ff-core", "ff-sdk"]),
-    ("ff-cli", &["ff-core", "ff-scheduler", "ff-engine", "ff-server", "ff-sdk", STORES]),
+    ("ff-cli", &["ff-core", "ff-api", "ff-scheduler", "ff-engine", "ff-server", "ff-sdk", STORES]),
     (
         "ff-test",
-        &["ff-core", "ff-relational", "ff-scheduler", "ff-engine", "ff-server", "ff-sdk", STORES],
+        &[
+            "ff-core",
+            "ff-relational",
+            "ff-api",
+            "ff-scheduler",
+            "ff-engine",
+            "ff-server",
+            "ff-sdk",
+            STORES,
+        ],
     ),
 ];
 

@@ -8,6 +8,7 @@ use super::capability::Capability;
 use super::chain::Chain;
 use super::fanout::Fanout;
 use super::floor::FloorScenario;
+use super::http::Http;
 use super::idle::Idle;
 use super::lifecycle::Lifecycle;
 use super::memory::Memory;
@@ -15,6 +16,7 @@ use super::quorum_cancel::QuorumCancel;
 use super::start_latency::StartLatency;
 use super::stream::Stream;
 use super::suspend_resume::SuspendResume;
+use super::unblock::Unblock;
 use super::{Measured, Place, Report, Target};
 
 /// Measure a store: speed, latency, idle cost, size
@@ -56,7 +58,9 @@ enum Scenario {
     Fanout(Fanout),
     QuorumCancel(QuorumCancel),
     Capability(Capability),
+    Unblock(Unblock),
     Stream(Stream),
+    Http(Http),
     Idle(Idle),
     Memory(Memory),
     Backlog(Backlog),
@@ -90,7 +94,9 @@ impl Scenario {
             Self::Fanout(scenario) => on_store(scenario, place).await,
             Self::QuorumCancel(scenario) => on_store(scenario, place).await,
             Self::Capability(scenario) => on_store(scenario, place).await,
+            Self::Unblock(scenario) => on_store(scenario, place).await,
             Self::Stream(scenario) => on_store(scenario, place).await,
+            Self::Http(scenario) => on_store(scenario, place).await,
             Self::Idle(scenario) => on_store(scenario, place).await,
             Self::Memory(scenario) => on_store(scenario, place).await,
             Self::Backlog(scenario) => on_store(scenario, place).await,

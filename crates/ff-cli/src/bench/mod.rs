@@ -13,6 +13,7 @@ mod fanout;
 mod faults;
 mod floor;
 mod host;
+mod http;
 mod idle;
 mod latency;
 mod lifecycle;
@@ -27,6 +28,7 @@ mod store;
 mod stream;
 mod suspend_resume;
 mod target;
+mod unblock;
 
 pub(crate) use command::Bench;
 use faults::Faults;

@@ -43,14 +43,28 @@ impl Target {
             backend: store.backend(),
             store,
             place: Arc::new(place),
-            lane: LaneId::new(format!("bench-{:08x}", Uuid::now_v7().as_u128() as u32))?,
+            lane: own_lane()?,
             kind: Kind::new("bench")?,
             worker: WorkerId::new("bench")?,
             instance: WorkerInstanceId::new("bench-1")?,
         };
-        let registration = RegisterWorker::for_claim(&target.claim(1), "bench", REGISTERED_MS);
-        target.backend.call(registration).await?;
-        Ok(target)
+        target.register().await
+    }
+
+    /// The same store, with another lane and worker.
+    pub(crate) async fn elsewhere(&self) -> anyhow::Result<Self> {
+        let instance = WorkerInstanceId::new("bench-2")?;
+        Self { lane: own_lane()?, instance, ..self.clone() }.register().await
+    }
+
+    async fn register(self) -> anyhow::Result<Self> {
+        let registration = RegisterWorker::for_claim(&self.claim(1), "bench", REGISTERED_MS);
+        self.backend.call(registration).await?;
+        Ok(self)
+    }
+
+    pub(crate) const fn lane(&self) -> &LaneId {
+        &self.lane
     }
 
     pub(crate) fn submit(&self, payload: &Content) -> Submit {
@@ -171,6 +185,10 @@ impl Target {
         let commands = self.store.counts().await?.commands - before.commands;
         Ok(commands as f64 / executions as f64)
     }
+}
+
+fn own_lane() -> anyhow::Result<LaneId> {
+    Ok(LaneId::new(format!("bench-{:08x}", Uuid::now_v7().as_u128() as u32))?)
 }
 
 /// Zeroes that nobody looks at.

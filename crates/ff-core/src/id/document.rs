@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BudgetId, ExecutionId, FlowId, LaneId, Namespace, PartitionFamily, PartitionKey, QuotaPolicyId,
-    WorkerInstanceId,
+    BudgetId, BulkId, ExecutionId, FlowId, KeyId, LaneId, Namespace, PartitionFamily, PartitionKey,
+    QuotaPolicyId, WorkerInstanceId,
 };
 use crate::partition::PartitionConfig;
 
@@ -40,6 +40,8 @@ pub enum DocumentKind {
     Worker,
     Lane,
     Namespace,
+    Key,
+    Bulk,
 }
 
 /// Names a document: a record that is not an execution. `flow:{fp:7}:<uuid>`.
@@ -110,8 +112,16 @@ impl HomeFamily {
 }
 
 impl DocumentKind {
-    pub const ALL: [Self; 6] =
-        [Self::Flow, Self::Budget, Self::QuotaPolicy, Self::Worker, Self::Lane, Self::Namespace];
+    pub const ALL: [Self; 8] = [
+        Self::Flow,
+        Self::Budget,
+        Self::QuotaPolicy,
+        Self::Worker,
+        Self::Lane,
+        Self::Namespace,
+        Self::Key,
+        Self::Bulk,
+    ];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -121,6 +131,8 @@ impl DocumentKind {
             Self::Worker => "worker",
             Self::Lane => "lane",
             Self::Namespace => "namespace",
+            Self::Key => "key",
+            Self::Bulk => "bulk",
         }
     }
 }
@@ -156,6 +168,14 @@ impl DocumentId {
     pub fn namespace(namespace: &Namespace) -> Self {
         let home = Home::Namespace(namespace.clone());
         Self { kind: DocumentKind::Namespace, home, name: namespace.as_str().into() }
+    }
+
+    pub fn key(id: &KeyId) -> Self {
+        Self { kind: DocumentKind::Key, home: Home::Global, name: id.as_str().into() }
+    }
+
+    pub fn bulk(id: BulkId) -> Self {
+        Self { kind: DocumentKind::Bulk, home: Home::Global, name: id.to_string().into() }
     }
 
     pub fn lane(namespace: &Namespace, lane: &LaneId) -> Self {

@@ -18,10 +18,10 @@ pub use fence::{Authority, LeaseFence};
 pub use handle::{Handle, HandleKind};
 pub use partition_key::{PartitionFamily, PartitionKey, PartitionKeyParseError};
 pub use text::{
-    ContentType, Dimension, IdempotencyKey, Kid, Kind, LaneId, LaneIdError, MemberName, Namespace,
-    SignalName, TextError, WaitpointKey, WorkerId, WorkerInstanceId,
+    ContentType, Dimension, IdempotencyKey, KeyId, Kid, Kind, LaneId, LaneIdError, MemberName,
+    Namespace, SignalName, TextError, WaitpointKey, WorkerId, WorkerInstanceId,
 };
 pub use uuids::{
-    AttemptId, BudgetId, EdgeId, FlowId, LeaseId, QuotaPolicyId, SignalId, SuspensionId,
+    AttemptId, BudgetId, BulkId, EdgeId, FlowId, LeaseId, QuotaPolicyId, SignalId, SuspensionId,
     UuidParseError, WaitpointId,
 };

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -129,6 +129,19 @@ text_id! {
 }
 
 text_id! {
+    /// The public part of an API key: `[a-z0-9]{8,32}`.
+    KeyId, TextError, |text| {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let rule = "8 to 32 lower-case letters and digits";
+        check("key id", text, limits::KEY_ID_BYTES, plain, rule)?;
+        if text.len() < limits::KEY_ID_BYTES_LEAST {
+            return Err(TextError::BadCharacter { what: "key id", rule });
+        }
+        Ok(())
+    }
+}
+
+text_id! {
     /// A named queue inside a namespace; every valid name works without configuration.
     LaneId, LaneIdError, |text| {
         if text.is_empty() {
@@ -225,6 +238,14 @@ text_id! {
 fn worker_text(what: &'static str, text: &str) -> Result<(), TextError> {
     let allowed = |c: char| !c.is_whitespace() && !c.is_control();
     check(what, text, limits::WORKER_BYTES, allowed, "no whitespace or control characters")
+}
+
+impl Namespace {
+    /// The default one, for what is of no namespace.
+    pub(crate) fn any() -> &'static Self {
+        static DEFAULT: LazyLock<Namespace> = LazyLock::new(Namespace::default);
+        &DEFAULT
+    }
 }
 
 impl Default for Namespace {

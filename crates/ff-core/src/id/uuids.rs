@@ -78,6 +78,10 @@ uuid_id! {
     BudgetId
 }
 uuid_id! {
+    /// One act on many executions.
+    BulkId
+}
+uuid_id! {
     /// A rate window and a concurrency cap.
     QuotaPolicyId
 }

@@ -6,7 +6,6 @@ use super::standing::{of_execution, of_lane};
 use super::step::Step;
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
-use crate::limits;
 use crate::operation::{
     AdmissionVoided, BlockForAdmission, EndForBudget, SettleSlots, Settled, Unblock, VoidAdmission,
     admission_reason,
@@ -20,9 +19,6 @@ use crate::time::TimestampMs;
 /// Why executions end that run under a budget which is used up.
 const BUDGET_EXCEEDED: &str = "budget_exceeded";
 
-/// How often the time until an execution is looked at again doubles.
-const RECHECK_DOUBLINGS: u32 = 6;
-
 pub(super) fn block(
     facts: &impl Facts,
     op: &BlockForAdmission,
@@ -35,10 +31,7 @@ pub(super) fn block(
     }
     if let Phase::Runnable(runnable) = &mut draft.execution.phase {
         let (by, detail) = (op.by, op.detail.clone());
-        let wait = limits::RECHECK_MS << runnable.rechecks.min(RECHECK_DOUBLINGS);
-        let recheck_at = (reason != AdmissionReason::Route).then(|| now.after(wait));
-        let block = AdmissionBlock { reason, by, detail, since: now, recheck_at };
-        runnable.causes.admission = Some(block);
+        runnable.causes.admission = Some(AdmissionBlock { reason, by, detail, since: now });
         runnable.since = now;
         runnable.grant = None;
     }
@@ -157,14 +150,5 @@ impl Draft {
         let data = EventData::from([("reason".to_owned(), reason.into())]);
         self.event_with(EventKind::Unblocked, data);
         true
-    }
-
-    /// Lets it go to be looked at again: whoever claims it asks its limits.
-    pub(super) fn recheck(&mut self) {
-        let Phase::Runnable(runnable) = &mut self.execution.phase else { return };
-        runnable.rechecks = runnable.rechecks.saturating_add(1);
-        if let Some(reason) = runnable.causes.admission.as_ref().map(|block| block.reason) {
-            self.admit(reason);
-        }
     }
 }

@@ -3,9 +3,9 @@
 use super::draft::Halt;
 use super::step::Step;
 use super::{
-    Facts, Needs, Settings, admission, budget, cancel, complete, delay, delete, fail, flow, frame,
-    grant, hold, lane, namespace, priority, progress, quota, renew, replay, revoke, secret, signal,
-    submit, suspend, tags, tick, waitpoint, worker,
+    Facts, Needs, Settings, admission, budget, bulk, cancel, complete, delay, delete, fail, flow,
+    frame, grant, hold, key, lane, namespace, priority, progress, quota, renew, replay, revoke,
+    secret, signal, submit, suspend, tags, tick, waitpoint, worker,
 };
 use crate::check::check_partition;
 use crate::error::{Code, Refusal};
@@ -226,6 +226,11 @@ fn decide_fleet(facts: &impl Facts, command: &Command, now: TimestampMs) -> Resu
             worker::settle_loss(facts, op, now)?.map(Reply::SettleWorkerLoss)
         }
         Command::LoseLease(op) => worker::lose_lease(facts, op, now)?.map(Reply::LoseLease),
+        Command::CreateKey(op) => key::create(facts, op, now)?.map(Reply::CreateKey),
+        Command::DeleteKey(op) => key::delete(facts, op, now)?.map(Reply::DeleteKey),
+        Command::CreateBulk(op) => bulk::create(facts, op, now)?.map(Reply::CreateBulk),
+        Command::SetBulk(op) => bulk::set(facts, op, now)?.map(Reply::SetBulk),
+        Command::AdvanceBulk(op) => bulk::advance(facts, op, now)?.map(Reply::AdvanceBulk),
         Command::SetNamespace(op) => namespace::set(facts, op, now)?.map(Reply::SetNamespace),
         Command::SetLane(op) => lane::set(facts, op, now)?.map(Reply::SetLane),
         Command::BlockForAdmission(op) => {

@@ -75,6 +75,8 @@ pub struct Gate {
     pub lanes: Vec<Option<Standing>>,
     /// From this instant on the worker counts as silent.
     pub until: TimestampMs,
+    /// The worker takes nothing more: nobody need wait for it.
+    pub drains: bool,
 }
 
 /// What was said of the worker and of the lanes of a claim.
@@ -96,7 +98,7 @@ pub fn gate(
         if worker.drains() {
             lanes.fill(None);
         }
-        Gate { lanes, until: worker.expires_at() }
+        Gate { lanes, until: worker.expires_at(), drains: worker.drains() }
     }))
 }
 

@@ -10,7 +10,7 @@ use super::{Facts, Needs, extras, flow, quota};
 use crate::error::Refusal;
 use crate::id::{DocumentId, ExecutionId};
 use crate::read::{Answer, BudgetStatus, ListedWaitpoint, Query, Record, StandingFound, explain};
-use crate::state::{Execution, LaneState};
+use crate::state::{ApiKey, Bulk, Execution, LaneState, Part};
 use crate::time::TimestampMs;
 
 /// The answer, or none if the question is about more than what it names. It asks for a fact before
@@ -70,6 +70,16 @@ fn answer(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<
             let found = facts.document(&id)?;
             let status = found.and_then(|found| BudgetStatus::of(&found, now));
             Answer::GetBudgetStatus(status.map(Box::new))
+        }
+        Query::GetKey(q) => {
+            let found = facts.document(&DocumentId::key(&q.key_id))?;
+            let key = found.as_ref().and_then(|found| ApiKey::of(&found.body));
+            Answer::GetKey(key.cloned().map(Box::new))
+        }
+        Query::GetBulk(q) => {
+            let found = facts.document(&DocumentId::bulk(q.bulk_id))?;
+            let bulk = found.as_ref().and_then(|found| Bulk::of(&found.body));
+            Answer::GetBulk(bulk.cloned().map(Box::new))
         }
         Query::ReadQuotaLimits(q) => {
             let id = DocumentId::quota_policy(q.quota_policy_id, &facts.settings().partitions);

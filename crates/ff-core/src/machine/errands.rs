@@ -2,7 +2,9 @@
 
 use super::step::{Changed, ChangedDocument, Changes};
 use crate::operation::Errand;
-use crate::state::{Body, Budget, Document, QuotaPolicy, Worker};
+use crate::state::{
+    Attached, Body, Budget, Bulk, BulkState, Document, LimitId, Part, QuotaPolicy, Worker,
+};
 
 impl Changes {
     /// What is to be done elsewhere. A record tells whenever that part of it is written.
@@ -37,17 +39,40 @@ impl Changed {
 
 impl ChangedDocument {
     fn errands(&self) -> Vec<Errand> {
-        let Some(after) = &self.after else { return Vec::new() };
         let before = self.before.as_deref();
+        let lift = before.and_then(|before| lifted(before, self.after.as_deref()));
+        let Some(after) = &self.after else { return lift.into_iter().collect() };
         match &after.body {
             Body::QuotaPolicy(policy) => {
                 of_policy(policy, before.and_then(Document::quota_policy)).collect()
             }
             Body::Worker(worker) => of_worker(worker, before.and_then(Document::worker)),
             Body::Budget(budget) => of_budget(budget, before.and_then(Document::budget)),
-            Body::Flow(_) | Body::Lane(_) | Body::NamespaceRecord(_) => Vec::new(),
+            Body::Bulk(bulk) => of_bulk(bulk, before.and_then(|before| Bulk::of(&before.body))),
+            Body::Flow(_) | Body::ApiKey(_) => Vec::new(),
+            Body::Lane(_) | Body::NamespaceRecord(_) => lift.into_iter().collect(),
         }
     }
+}
+
+/// Limits that are gone, or that are attached here no more.
+fn lifted(before: &Document, after: Option<&Document>) -> Option<Errand> {
+    let (namespace, limits): (_, Vec<_>) = match (&before.body, after.map(|after| &after.body)) {
+        (Body::Budget(budget), None) => (&budget.namespace, vec![LimitId::Budget(budget.id)]),
+        (Body::QuotaPolicy(policy), None) => (&policy.namespace, vec![LimitId::Quota(policy.id)]),
+        (Body::Lane(was), Some(Body::Lane(is))) => {
+            (&was.namespace, detached(&was.attached, &is.attached))
+        }
+        (Body::NamespaceRecord(was), Some(Body::NamespaceRecord(is))) => {
+            (&was.namespace, detached(&was.attached, &is.attached))
+        }
+        _ => return None,
+    };
+    (!limits.is_empty()).then(|| Errand::Lift { namespace: namespace.clone(), limits })
+}
+
+fn detached(before: &Attached, after: &Attached) -> Vec<LimitId> {
+    before.limits().filter(|limit| !after.limits().any(|kept| kept == *limit)).collect()
 }
 
 fn of_policy(
@@ -85,6 +110,12 @@ fn of_budget(after: &Budget, before: Option<&Budget>) -> Vec<Errand> {
         since,
     });
     attach.into_iter().chain(admit).chain(enforce).collect()
+}
+
+fn of_bulk(after: &Bulk, before: Option<&Bulk>) -> Vec<Errand> {
+    let told = before.map(|before| (before.state, before.due_at));
+    let is_due = after.state == BulkState::Running && told != Some((after.state, after.due_at));
+    if is_due { vec![Errand::CarryOn { bulk_id: after.id }] } else { Vec::new() }
 }
 
 fn of_worker(after: &Worker, before: Option<&Worker>) -> Vec<Errand> {

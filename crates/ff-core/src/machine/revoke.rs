@@ -5,6 +5,7 @@ use super::draft::{Draft, Halt, existing};
 use super::fence::not_active;
 use super::step::Step;
 use crate::error::{Code, Refusal};
+use crate::id::LeaseFence;
 use crate::operation::{Revoke, Revoked};
 use crate::state::{LostBy, Phase};
 use crate::time::TimestampMs;
@@ -19,7 +20,8 @@ pub(super) fn revoke(
     if let Some(loss) = revoked
         && op.expected_lease_id.is_none_or(|expected| expected == loss.fence.lease_id)
     {
-        return Ok(Step::unchanged(Revoked::AlreadySatisfied));
+        let LeaseFence { lease_id, lease_epoch, .. } = loss.fence;
+        return Ok(Step::unchanged(Revoked::AlreadySatisfied { lease_id, lease_epoch }));
     }
     let Phase::Active(lease) = &execution.phase else { return Err(not_active(&execution).into()) };
     let lease_id = lease.id;

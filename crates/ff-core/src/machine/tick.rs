@@ -4,7 +4,7 @@ use super::document::Fired as FiredDocument;
 use super::draft::{Draft, Halt};
 use super::facts::Settings;
 use super::step::{Changes, Step};
-use super::{Facts, Needs, budget, flow, quota, worker};
+use super::{Facts, Needs, budget, bulk, flow, quota, worker};
 use crate::event::EventKind;
 use crate::id::{DocumentId, DocumentKind, ExecutionId, Subject};
 use crate::operation::{
@@ -83,7 +83,8 @@ fn fire_document(
         Body::Budget(_) => budget::fire(facts, document, now),
         Body::QuotaPolicy(_) => quota::fire(facts, document, now),
         Body::Worker(_) => worker::fire(document, now),
-        Body::Lane(_) | Body::NamespaceRecord(_) => Ok(None),
+        Body::Bulk(_) => bulk::fire(document, now),
+        Body::Lane(_) | Body::NamespaceRecord(_) | Body::ApiKey(_) => Ok(None),
     }
 }
 
@@ -105,7 +106,6 @@ fn fire<F: Facts>(
         DueKind::PendingWaitpointExpiry => {}
         DueKind::DelayedPromoter => draft.promote(),
         DueKind::GrantExpiry => draft.lapse_grant(),
-        DueKind::Unblock => draft.recheck(),
         DueKind::Outbox => draft.remind(),
         DueKind::RetentionTrimmer => scene.remove(id)?,
         // Work of documents.
@@ -116,7 +116,8 @@ fn fire<F: Facts>(
         | DueKind::FlowProjector
         | DueKind::BudgetReset
         | DueKind::QuotaReconciler
-        | DueKind::WorkerTtl => return Ok(None),
+        | DueKind::WorkerTtl
+        | DueKind::BulkRunner => return Ok(None),
     }
     scene.settle_one(&execution)?;
     Ok(Some(due.kind))

@@ -86,7 +86,10 @@ pub(crate) fn admission_reason(reason: BlockingReason) -> Result<AdmissionReason
 
 impl Shape for BlockForAdmission {
     fn check_shape(&self) -> Result<(), Refusal> {
-        admission_reason(self.reason)?;
+        let reason = admission_reason(self.reason)?;
+        if self.by.is_some_and(|by| by.reason() != reason) {
+            return Err(Refusal::invalid("by", "no limit of this kind is the reason"));
+        }
         check_bytes("detail", &self.detail, limits::REASON_BYTES)
     }
 

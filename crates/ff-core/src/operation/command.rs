@@ -1,21 +1,22 @@
 //! The table of operations: one line each.
 
 use super::{
-    AddToFlow, AddedToFlow, Admission, AdmissionReleased, AdmissionVoided, AppendFrames, Appended,
-    ApplyEdge, AttachBudget, BlockForAdmission, BudgetCreated, BudgetReset, Cancel, CancelFlow,
-    Cancelled, CascadeCompletion, Cascaded, ChangePriority, CheckAdmission, ClaimAdmitted,
-    ClaimExecution, ClaimGrant, ClaimResumedExecution, CloseWaitpoint, Complete, Completed,
-    ConfirmAdmission, Confirmed, CreateBudget, CreateFlow, CreatePendingWaitpoint,
-    CreateQuotaPolicy, Delay, Delayed, Delete, DeleteBudget, DeleteFlow, DeleteQuotaPolicy,
-    Deleted, DeliverApproval, DeliverSignal, DeregisterWorker, DrainWorker, EdgeApplied,
-    EdgeResolution, EdgeStaged, EndForBudget, ExpireExecution, Fail, Failed, Fired, FlowCancelled,
-    FlowCreated, FlowReplayed, GrantAdmitted, GroupSet, HeartbeatWorker, Hold, IssueClaimGrant,
-    IssueGrantAndClaim, IssueReclaimGrant, IssueToken, IssuedReclaimGrant, IssuedWaitpoint,
-    LaneSet, LoseLease, MarkLeaseExpired, MarkWorkerDead, NamespaceSet, PriorityChanged,
-    Progressed, PromoteDelayed, QuotaPolicyCreated, QuotaPolicyUpdated, ReclaimExecution,
-    Reclaimed, RecordSpend, RegisterWorker, Release, ReleaseAdmission, ReleaseBudget, Renew,
-    Renewed, Replay, ReplayFlow, Replayed, ReportUsage, ReportUsageAdmin, ResetBudget, ResolveEdge,
-    Resume, ResumedNow, Revoke, Revoked, RotateSecret, Rotated, SeedSecret, SetFlowTags,
+    AddToFlow, AddedToFlow, Admission, AdmissionReleased, AdmissionVoided, AdvanceBulk,
+    AppendFrames, Appended, ApplyEdge, AttachBudget, BlockForAdmission, BudgetCreated, BudgetReset,
+    BulkCreated, Cancel, CancelFlow, Cancelled, CascadeCompletion, Cascaded, ChangePriority,
+    CheckAdmission, ClaimAdmitted, ClaimExecution, ClaimGrant, ClaimResumedExecution,
+    CloseWaitpoint, Complete, Completed, ConfirmAdmission, Confirmed, CreateBudget, CreateBulk,
+    CreateFlow, CreateKey, CreatePendingWaitpoint, CreateQuotaPolicy, Delay, Delayed, Delete,
+    DeleteBudget, DeleteFlow, DeleteKey, DeleteQuotaPolicy, Deleted, DeliverApproval,
+    DeliverSignal, DeregisterWorker, DrainWorker, EdgeApplied, EdgeResolution, EdgeStaged,
+    EndForBudget, ExpireExecution, Fail, Failed, Fired, FlowCancelled, FlowCreated, FlowReplayed,
+    GrantAdmitted, GroupSet, HeartbeatWorker, Hold, IssueClaimGrant, IssueGrantAndClaim,
+    IssueReclaimGrant, IssueToken, IssuedReclaimGrant, IssuedWaitpoint, KeyCreated, LaneSet,
+    LoseLease, MarkLeaseExpired, MarkWorkerDead, NamespaceSet, PriorityChanged, Progressed,
+    PromoteDelayed, QuotaPolicyCreated, QuotaPolicyUpdated, ReclaimExecution, Reclaimed,
+    RecordSpend, RegisterWorker, Release, ReleaseAdmission, ReleaseBudget, Renew, Renewed, Replay,
+    ReplayFlow, Replayed, ReportUsage, ReportUsageAdmin, ResetBudget, ResolveEdge, Resume,
+    ResumedNow, Revoke, Revoked, RotateSecret, Rotated, SeedSecret, SetBulk, SetFlowTags,
     SetGroupPolicy, SetLane, SetNamespace, SetTags, SettleBudget, SettleSlots, SettleWaking,
     SettleWorkerLoss, Settled, Signalled, StageEdge, Submit, SubmitFlow, Submitted, SubmittedFlow,
     Suspend, Suspended, TagsSet, Task, Tick, Ticked, Unblock, UpdateBudget, UpdateProgress,
@@ -192,6 +193,11 @@ operations! {
     LoseLease => Settled, "lose_lease";
     SetLane => LaneSet, "set_lane";
     SetNamespace => NamespaceSet, "set_namespace";
+    CreateKey => KeyCreated, "create_key";
+    DeleteKey => Settled, "delete_key";
+    CreateBulk => BulkCreated, "bulk_create";
+    SetBulk => Settled, "set_bulk";
+    AdvanceBulk => Settled, "advance_bulk";
     BlockForAdmission => Settled, "block_execution_for_admission";
     Unblock => Settled, "unblock_execution";
     ClaimAdmitted => Box<Task>, "claim_admitted";

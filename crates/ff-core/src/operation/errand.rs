@@ -6,8 +6,8 @@
 
 use super::LostWorker;
 use crate::capability::Capabilities;
-use crate::id::{BudgetId, ExecutionId, LaneId, Namespace, QuotaPolicyId};
-use crate::state::{BudgetScope, HardAction, OwedSlot, SlotId};
+use crate::id::{BudgetId, BulkId, ExecutionId, LaneId, Namespace, QuotaPolicyId};
+use crate::state::{BudgetScope, HardAction, LimitId, OwedSlot, SlotId};
 use crate::time::TimestampMs;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,11 @@ pub enum Errand {
     /// A worker has come: what waited for one that can do as much is to be let go. The note of it is
     /// the registration itself, which the engine looks at every few seconds.
     Welcome { namespace: Namespace, lanes: Vec<LaneId>, capabilities: Capabilities },
+    /// These limits are gone, or apply to fewer: whom they keep back is to be let go. There is no
+    /// note of it: the engine finds limits that are gone or do not apply.
+    Lift { namespace: Namespace, limits: Vec<LimitId> },
+    /// A bulk operation is to be carried on.
+    CarryOn { bulk_id: BulkId },
 }
 
 impl Errand {
@@ -36,7 +41,11 @@ impl Errand {
     pub const fn is_prompt(&self) -> bool {
         matches!(
             self,
-            Self::GiveBack { .. } | Self::LetGo { .. } | Self::Attach { .. } | Self::Welcome { .. }
+            Self::GiveBack { .. }
+                | Self::LetGo { .. }
+                | Self::Attach { .. }
+                | Self::Welcome { .. }
+                | Self::Lift { .. }
         )
     }
 }

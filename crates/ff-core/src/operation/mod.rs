@@ -3,6 +3,7 @@
 
 mod admission;
 mod budget;
+mod bulk;
 mod cancel;
 mod claim;
 mod command;
@@ -12,16 +13,19 @@ mod delete;
 mod edge;
 mod errand;
 mod fail;
+mod filter;
 mod flow;
 mod frame;
 mod grant;
 mod graph;
 mod hold;
+mod key;
 mod lane;
 mod namespace;
 mod priority;
 mod progress;
 mod quota;
+mod reconcile;
 mod renew;
 mod replay;
 mod revoke;
@@ -45,6 +49,7 @@ pub use budget::{
     AttachBudget, BudgetCreated, BudgetErrand, BudgetReset, CreateBudget, DeleteBudget,
     ResetBudget, SettleBudget, UpdateBudget,
 };
+pub use bulk::{AdvanceBulk, BulkCreated, BulkWish, CreateBulk, SetBulk};
 pub use cancel::{Cancel, Cancelled};
 pub use claim::{
     Applicant, Claim, Claimed, Extras, Input, LaneOrder, LaneShare, PreviousFailure, ResumeSignal,
@@ -60,6 +65,7 @@ pub use edge::{
 };
 pub use errand::Errand;
 pub use fail::{Fail, Failed};
+pub use filter::ScannerFilter;
 pub use flow::{
     AddToFlow, AddedToFlow, CancelFlow, CascadeCompletion, Cascaded, CreateFlow, DeleteFlow,
     FlowCancelled, FlowCreated, FlowReplayed, InFlow, ReplayFlow, SetFlowTags,
@@ -73,6 +79,7 @@ pub use grant::{
 pub(crate) use graph::Graph;
 pub use graph::{GraphEdge, GraphGroup, GraphMember, SubmitFlow, SubmittedFlow};
 pub use hold::{Hold, Release, Settled};
+pub use key::{CreateKey, DeleteKey, KeyCreated};
 pub use lane::{LaneSet, SetLane};
 pub use namespace::{Attach, NamespaceSet, SetNamespace};
 pub use priority::{ChangePriority, PriorityChanged};
@@ -82,6 +89,7 @@ pub use quota::{
     DeleteQuotaPolicy, QuotaPolicyCreated, QuotaPolicyUpdated, ReleaseAdmission, SettleWaking,
     UpdateQuotaPolicy,
 };
+pub use reconcile::{Part, Reconcile, Reconciled};
 pub use renew::{Renew, Renewed};
 pub use replay::{Replay, Replayed};
 pub use revoke::{Revoke, Revoked};

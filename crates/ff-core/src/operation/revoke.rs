@@ -16,8 +16,15 @@ pub struct Revoke {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
-    Revoked { lease_id: LeaseId, lease_epoch: u64 },
-    AlreadySatisfied,
+    Revoked {
+        lease_id: LeaseId,
+        lease_epoch: u64,
+    },
+    /// The lease that was taken away before.
+    AlreadySatisfied {
+        lease_id: LeaseId,
+        lease_epoch: u64,
+    },
 }
 
 impl Shape for Revoke {

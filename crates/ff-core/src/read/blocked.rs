@@ -5,8 +5,10 @@ use serde::Serialize;
 use super::Seen;
 use super::walk::{Listed, Walk};
 use crate::capability::Capabilities;
+use crate::cursor;
+use crate::error::Refusal;
 use crate::id::{ExecutionId, LaneId, Namespace};
-use crate::state::{AdmissionReason, Execution, LimitId, List, ListingPosition, Phase};
+use crate::state::{AdmissionReason, Execution, LimitId, List, ListingPosition};
 use crate::time::TimestampMs;
 
 /// Executions of a namespace that were not admitted, longest blocked first.
@@ -36,8 +38,7 @@ pub struct ListedBlock {
 impl ListedBlock {
     /// None if it is not blocked.
     pub fn of(execution: &Execution) -> Option<Self> {
-        let Phase::Runnable(runnable) = &execution.phase else { return None };
-        let block = runnable.causes.admission.as_ref()?;
+        let block = execution.admission_block()?;
         Some(Self {
             execution_id: execution.id,
             lane: execution.about.lane.clone(),
@@ -48,6 +49,25 @@ impl ListedBlock {
             required_capabilities: execution.policy().required_capabilities.clone(),
         })
     }
+}
+
+/// Executions of a namespace that limits keep back, limit by limit, longest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListLimited {
+    pub namespace: Namespace,
+    /// Only by this one.
+    pub by: Option<LimitId>,
+    /// Only by the limits behind this one, without a look at any before them.
+    pub behind: Option<LimitId>,
+    pub cursor: Option<String>,
+    pub limit: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Limited {
+    pub execution_id: ExecutionId,
+    pub by: LimitId,
+    pub blocked_at: TimestampMs,
 }
 
 impl Walk for ListBlocked {
@@ -80,5 +100,53 @@ impl Walk for ListBlocked {
 
     fn scope(&self) -> String {
         format!("blocked {} {:?} {:?}", self.namespace, self.reason, self.lanes)
+    }
+}
+
+impl Limited {
+    fn of(execution: &Execution) -> Option<Self> {
+        let block = execution.admission_block()?;
+        Some(Self { execution_id: execution.id, by: block.kept_by()?, blocked_at: block.since })
+    }
+}
+
+impl Walk for ListLimited {
+    const LIST: List = List::Limited;
+
+    type Item = Limited;
+
+    fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+
+    fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    fn see(&self, at: &ListingPosition, found: Listed<'_>, _: TimestampMs) -> Seen<Limited> {
+        let Listed::Execution(execution) = found else { return Seen::Passed };
+        if self.by.is_some_and(|by| *at > by.behind()) {
+            return Seen::End;
+        }
+        let wanted = |found: &Limited| {
+            execution.about.namespace == self.namespace && self.by.is_none_or(|by| by == found.by)
+        };
+        Limited::of(execution).filter(wanted).map_or(Seen::Passed, Seen::Item)
+    }
+
+    fn scope(&self) -> String {
+        format!("limited {} {:?} {:?}", self.namespace, self.by, self.behind)
+    }
+
+    fn behind(&self) -> Result<Option<ListingPosition>, Refusal> {
+        match (&self.cursor, self.behind, self.by) {
+            (Some(text), ..) => cursor::decode(&self.scope(), text).map(Some),
+            (None, Some(limit), _) => Ok(Some(limit.behind())),
+            (None, None, by) => Ok(by.map(LimitId::before)),
+        }
     }
 }

@@ -3,8 +3,10 @@
 mod audit;
 mod blocked;
 mod budget;
+mod bulk;
 mod explain;
 mod flow;
+mod key;
 mod lane;
 mod page;
 mod query;
@@ -20,14 +22,16 @@ mod walk;
 mod worker;
 
 pub use audit::{Audited, ListEntry, LogCheck, Repaired, Violation};
-pub use blocked::{ListBlocked, ListedBlock};
+pub use blocked::{Limited, ListBlocked, ListLimited, ListedBlock};
 pub use budget::{BudgetFilter, BudgetStatus, GetBudgetStatus, ListBudgets};
+pub use bulk::{GetBulk, ListBulks};
 pub use explain::{Action, Around, Cause, Explained, Explanation, LimitFound, Upstream, explain};
 pub use flow::{
     DescribeEdge, DescribeFlow, EdgeSnapshot, Eligibility, EvaluateEligibility, FlowCancellation,
     FlowEdges, FlowFilter, FlowMembers, FlowSnapshot, ListFlowEdges, ListFlowMembers, ListFlows,
     MemberSnapshot,
 };
+pub use key::{GetKey, ListKeys};
 pub use lane::{DescribeLane, LaneFound, LaneSnapshot, ListLanes};
 pub use page::{Leaf, Page, Seen};
 pub use query::{

@@ -6,12 +6,13 @@ use serde::Serialize;
 use super::{
     Audited, BudgetStatus, DescribeEdge, DescribeFlow, DescribeLane, DescribeQuotaPolicy,
     DescribeWorker, EdgeSnapshot, Eligibility, EvaluateEligibility, Explained, FlowEdges,
-    FlowMembers, FlowSnapshot, GetBudgetStatus, LaneSnapshot, LeasesOf, ListBlocked, ListBudgets,
-    ListExpiredLeases, ListFleets, ListFlowEdges, ListFlowMembers, ListFlows, ListLanes,
-    ListOffers, ListPendingWaitpoints, ListQueued, ListQuotaPolicies, ListRoutes, ListSuspended,
-    ListUnrouted, ListWorkers, ListedBlock, ListedLease, ListedSuspension, Offer, Page,
-    QuotaPolicyDescribed, QuotaPolicySnapshot, ReadQuotaLimits, ReadStanding, ReadStream,
-    ReadSummary, Record, Search, StandingFound, StreamPage, SummaryRead, Unrouted, WorkerSnapshot,
+    FlowMembers, FlowSnapshot, GetBudgetStatus, GetBulk, GetKey, LaneSnapshot, LeasesOf, Limited,
+    ListBlocked, ListBudgets, ListBulks, ListExpiredLeases, ListFleets, ListFlowEdges,
+    ListFlowMembers, ListFlows, ListKeys, ListLanes, ListLimited, ListOffers,
+    ListPendingWaitpoints, ListQueued, ListQuotaPolicies, ListRoutes, ListSuspended, ListUnrouted,
+    ListWorkers, ListedBlock, ListedLease, ListedSuspension, Offer, Page, QuotaPolicyDescribed,
+    QuotaPolicySnapshot, ReadQuotaLimits, ReadStanding, ReadStream, ReadSummary, Record, Search,
+    StandingFound, StreamPage, SummaryRead, Unrouted, WorkerSnapshot,
 };
 use crate::check::{check_partition, check_range};
 use crate::content::Content;
@@ -24,8 +25,8 @@ use crate::limits;
 use crate::operation::ResumeSignal;
 use crate::partition::PartitionConfig;
 use crate::state::{
-    Attempt, AttemptState, Execution, QuotaSpec, Route, SignalEffect, StateVector, Waitpoint,
-    WaitpointState,
+    ApiKey, Attempt, AttemptState, Bulk, Execution, QuotaSpec, Route, SignalEffect, StateVector,
+    Waitpoint, WaitpointState,
 };
 use crate::tags::Tags;
 use crate::time::TimestampMs;
@@ -269,6 +270,10 @@ impl Query {
             Self::ListExpiredLeases(q) => (None, Some(q.limit)),
             Self::ListLanes(q) => (None, Some(q.limit)),
             Self::ListBlocked(q) => (None, Some(q.limit)),
+            Self::ListLimited(q) => (None, Some(q.limit)),
+            Self::ListKeys(q) => (None, Some(q.limit)),
+            Self::ListBulks(q) => (None, Some(q.limit)),
+            Self::GetKey(_) | Self::GetBulk(_) => (None, None),
             Self::ReadStanding(q) => (Some(q.execution_id), None),
             Self::ListRoutes(q) => (None, Some(q.limit)),
             Self::ListQueued(q) => (None, Some(q.limit)),
@@ -362,6 +367,11 @@ questions! {
     DescribeLane => Box<LaneSnapshot>, "describe_lane";
     ListLanes => Page<LaneSnapshot>, "list_lanes";
     ListBlocked => Page<ListedBlock>, "list_blocked";
+    ListLimited => Page<Limited>, "list_limited";
+    GetKey => Option<Box<ApiKey>>, "get_key";
+    ListKeys => Page<ApiKey>, "list_keys";
+    GetBulk => Option<Box<Bulk>>, "get_bulk";
+    ListBulks => Page<Bulk>, "list_bulks";
     ReadStanding => Option<Box<StandingFound>>, "read_standing";
     ListRoutes => Page<Route>, "list_routes";
     ListQueued => Vec<ExecutionId>, "list_queued";

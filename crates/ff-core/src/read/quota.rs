@@ -40,6 +40,8 @@ pub struct QuotaPolicySnapshot {
     pub slots: u32,
     /// Executions that wait for one.
     pub waiting: u32,
+    /// When the window lets somebody in again; what lies in the past has come.
+    pub window_opens_at: Option<TimestampMs>,
     /// Pending slots whose executions are to be asked.
     pub overdue: Vec<SlotId>,
 }
@@ -63,6 +65,7 @@ impl QuotaPolicySnapshot {
             created_at: policy.created_at,
             slots: policy.slots,
             waiting: policy.waiting,
+            window_opens_at: policy.opens_at(),
             overdue: policy.overdue.clone(),
         }
     }

@@ -18,7 +18,7 @@ pub struct Search {
 }
 
 /// What an execution must have; an empty list asks for nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Filter {
     pub namespace: Option<Namespace>,
     pub lanes: Vec<LaneId>,

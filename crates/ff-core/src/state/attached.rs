@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::LimitId;
 use crate::error::Refusal;
 use crate::id::{BudgetId, QuotaPolicyId};
 use crate::limits;
@@ -26,6 +27,12 @@ impl Attached {
 
     pub fn is_empty(&self) -> bool {
         self.budget_ids.is_empty() && self.quota_policy_id.is_none()
+    }
+
+    /// What an execution that stands under all this may be kept back by.
+    pub fn limits(&self) -> impl Iterator<Item = LimitId> {
+        let budgets = self.budget_ids.iter().copied().map(LimitId::Budget);
+        budgets.chain(self.quota_policy_id.map(LimitId::Quota))
     }
 
     /// Attaches more budgets.
@@ -58,6 +65,13 @@ pub struct Standing {
 impl Standing {
     pub fn is_empty(&self) -> bool {
         self.budget_ids.is_empty() && self.quota_policy_ids.is_empty()
+    }
+
+    pub fn contains(&self, limit: LimitId) -> bool {
+        match limit {
+            LimitId::Budget(id) => self.budget_ids.contains(&id),
+            LimitId::Quota(id) => self.quota_policy_ids.contains(&id),
+        }
     }
 
     /// What comes again is asked once, where it came first.

@@ -6,7 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attached, Budget, Due, Flow, Lane, Listing, NamespaceRecord, QuotaPolicy, Worker};
+use super::{
+    ApiKey, Attached, Budget, Bulk, Due, Flow, Lane, Listing, NamespaceRecord, QuotaPolicy, Worker,
+};
 use crate::id::{DocumentId, Namespace};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +32,8 @@ pub enum Body {
     Worker(Box<Worker>),
     Lane(Box<Lane>),
     NamespaceRecord(Box<NamespaceRecord>),
+    ApiKey(Box<ApiKey>),
+    Bulk(Box<Bulk>),
 }
 
 /// One kind of body.
@@ -60,7 +64,7 @@ macro_rules! parts {
     )+};
 }
 
-parts! { Flow Budget QuotaPolicy Worker Lane NamespaceRecord }
+parts! { Flow Budget QuotaPolicy Worker Lane NamespaceRecord ApiKey Bulk }
 
 impl Document {
     pub fn namespace(&self) -> &Namespace {
@@ -71,6 +75,8 @@ impl Document {
             Body::Worker(worker) => &worker.namespace,
             Body::Lane(lane) => &lane.namespace,
             Body::NamespaceRecord(record) => &record.namespace,
+            Body::ApiKey(key) => &key.namespace,
+            Body::Bulk(bulk) => &bulk.namespace,
         }
     }
 
@@ -81,7 +87,8 @@ impl Document {
             Body::Budget(budget) => budget.due(),
             Body::QuotaPolicy(policy) => policy.due(),
             Body::Worker(worker) => worker.due(),
-            Body::Lane(_) | Body::NamespaceRecord(_) => None,
+            Body::Bulk(bulk) => bulk.due(),
+            Body::Lane(_) | Body::NamespaceRecord(_) | Body::ApiKey(_) => None,
         }
     }
 
@@ -93,6 +100,8 @@ impl Document {
             Body::QuotaPolicy(policy) => Some(policy.listing()),
             Body::Worker(worker) => worker.listing(),
             Body::Lane(lane) => Some(lane.listing()),
+            Body::ApiKey(key) => Some(key.listing()),
+            Body::Bulk(bulk) => Some(bulk.listing()),
             Body::NamespaceRecord(_) => None,
         };
         entry.into_iter()
@@ -124,7 +133,11 @@ impl Document {
             Body::Flow(flow) => Some(&flow.attached),
             Body::Lane(lane) => Some(&lane.attached),
             Body::NamespaceRecord(record) => Some(&record.attached),
-            Body::Budget(_) | Body::QuotaPolicy(_) | Body::Worker(_) => None,
+            Body::Budget(_)
+            | Body::QuotaPolicy(_)
+            | Body::Worker(_)
+            | Body::ApiKey(_)
+            | Body::Bulk(_) => None,
         }
     }
 

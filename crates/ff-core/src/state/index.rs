@@ -46,8 +46,8 @@ pub enum DueKind {
     QuotaReconciler,
     RetentionTrimmer,
     WorkerTtl,
-    Unblock,
     Outbox,
+    BulkRunner,
 }
 
 impl DueKind {
@@ -68,8 +68,8 @@ impl DueKind {
         Self::QuotaReconciler,
         Self::RetentionTrimmer,
         Self::WorkerTtl,
-        Self::Unblock,
         Self::Outbox,
+        Self::BulkRunner,
     ];
 
     /// The scanner under whose name it counts.
@@ -91,8 +91,8 @@ impl DueKind {
             Self::QuotaReconciler => "quota_reconciler",
             Self::RetentionTrimmer => "retention_trimmer",
             Self::WorkerTtl => "worker_ttl",
-            Self::Unblock => "unblock",
             Self::Outbox => "outbox",
+            Self::BulkRunner => "bulk_runner",
         }
     }
 }
@@ -158,7 +158,6 @@ impl Execution {
                     always,
                     delay.map(|d| d.until).map(at(DueKind::DelayedPromoter)),
                     grant.map(at(DueKind::GrantExpiry)),
-                    runnable.causes.recheck_at().map(at(DueKind::Unblock)),
                 ])
             }
             Phase::Active(lease) => {

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::{Document, Execution, Phase};
-use crate::id::{HomeFamily, Namespace, PartitionFamily, Subject};
+use crate::id::{ExecutionId, HomeFamily, Namespace, PartitionFamily, Subject};
 use crate::time::TimestampMs;
 
 /// What a list is of.
@@ -33,10 +33,16 @@ pub enum List {
     Blocked,
     /// Those of them that wait for a worker, by their routes, lane by lane.
     Unrouted,
+    /// Those of them that a limit keeps back, limit by limit.
+    Limited,
+    /// API keys, newest first.
+    Key,
+    /// Bulk operations, by their id, newest first.
+    Bulk,
 }
 
 impl List {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Waitpoint,
         Self::Suspended,
         Self::Flow,
@@ -44,8 +50,11 @@ impl List {
         Self::Lane,
         Self::Blocked,
         Self::Unrouted,
+        Self::Limited,
         Self::Budget,
         Self::QuotaPolicy,
+        Self::Key,
+        Self::Bulk,
     ];
 
     /// The number under which stores keep it; never given to another list.
@@ -60,16 +69,23 @@ impl List {
             Self::Budget => 8,
             Self::QuotaPolicy => 9,
             Self::Unrouted => 10,
+            Self::Limited => 11,
+            Self::Key => 12,
+            Self::Bulk => 13,
         }
     }
 
     /// Where what it lists stands.
     pub const fn family(self) -> HomeFamily {
         match self {
-            Self::Waitpoint | Self::Suspended | Self::Flow | Self::Blocked | Self::Unrouted => {
-                HomeFamily::Partitions(PartitionFamily::Flow)
-            }
+            Self::Waitpoint
+            | Self::Suspended
+            | Self::Flow
+            | Self::Blocked
+            | Self::Unrouted
+            | Self::Limited => HomeFamily::Partitions(PartitionFamily::Flow),
             Self::Worker | Self::Lane => HomeFamily::Namespaces,
+            Self::Key | Self::Bulk => HomeFamily::Global,
             Self::Budget => HomeFamily::Partitions(PartitionFamily::Budget),
             Self::QuotaPolicy => HomeFamily::Partitions(PartitionFamily::Quota),
         }
@@ -137,14 +153,20 @@ impl Execution {
             Phase::Suspended(suspension) => {
                 Some(entry(List::Suspended, suspension.since, self.id.uuid()))
             }
-            Phase::Runnable(runnable) => {
-                let blocked = runnable.causes.admission.as_ref();
-                blocked.map(|blocked| entry(List::Blocked, blocked.since, self.id.uuid()))
+            _ => {
+                let block = self.admission_block();
+                block.map(|block| entry(List::Blocked, block.since, self.id.uuid()))
             }
-            _ => None,
         };
-        waitpoints.chain(standing).chain(self.unrouted_listing())
+        let why = self.unrouted_listing().or_else(|| self.limited_listing());
+        waitpoints.chain(standing).chain(why)
     }
+}
+
+/// A place between entries: no execution has the nil uuid.
+pub(super) fn place(at: TimestampMs, name: Uuid) -> ListingPosition {
+    let subject = Subject::Execution(ExecutionId::new(0, Uuid::nil()));
+    ListingPosition { at, name, subject }
 }
 
 /// The name of an entry whose own name is text.

@@ -7,6 +7,7 @@ mod admission;
 mod attached;
 mod attempt;
 mod budget;
+mod bulk;
 mod condition;
 mod document;
 mod execution;
@@ -14,6 +15,7 @@ mod failure;
 mod flow;
 mod grant;
 mod index;
+mod key;
 mod lane;
 mod listing;
 mod member;
@@ -34,6 +36,7 @@ pub use budget::{
     Breach, BreachKind, Budget, BudgetScope, BudgetWork, Counter, EnforcementMode, HardAction,
     LastBreach, LedgerPages, Limits, SoftAction, UsageKeyPages,
 };
+pub use bulk::{Bulk, BulkAction, BulkState, BulkTargets};
 pub use condition::{Condition, Count, CountKind, Heard, Matcher, SetMode, Tally, Weight};
 pub use document::{Body, Document, Part};
 pub use execution::{
@@ -43,6 +46,7 @@ pub use failure::{CancelSource, Failure, FailureClass};
 pub use flow::{CancelPolicy, Flow, FlowCancel, FlowEnd, FlowState, MemberCounts, Work, WorkKind};
 pub use grant::{Grant, GrantKind};
 pub use index::{Due, DueKind, QueuePlace};
+pub use key::{Access, ApiKey, Scope, SecretHash};
 pub use lane::{Lane, LaneState};
 pub use listing::{List, Listing, ListingPosition, Relisted};
 pub use member::{

@@ -26,8 +26,6 @@ pub struct Runnable {
     pub grant: Option<Grant>,
     /// The ageing of its lane when it became eligible; 0: none.
     pub ageing_ms: u64,
-    /// How often it was let go to be looked at again since it was last claimed.
-    pub rechecks: u32,
 }
 
 /// Why a runnable execution may not be claimed; none: it is eligible. Causes stand side by side
@@ -211,7 +209,7 @@ impl Phase {
 
 impl Runnable {
     pub fn new(causes: Causes, next: Next, since: TimestampMs) -> Self {
-        Self { causes, next, since, grant: None, ageing_ms: 0, rechecks: 0 }
+        Self { causes, next, since, grant: None, ageing_ms: 0 }
     }
 
     /// The grant, if it may still be used at `now`.
@@ -248,12 +246,6 @@ impl Causes {
     /// The delay, if it is what the execution waits for.
     pub fn running_delay(&self) -> Option<Delay> {
         self.delay.filter(|_| self.hold.is_none() && !self.waits_for_members())
-    }
-
-    /// When an execution that was not admitted is looked at again, if that is all it waits for.
-    pub(super) fn recheck_at(&self) -> Option<TimestampMs> {
-        let alone = self.hold.is_none() && !self.waits_for_members() && self.delay.is_none();
-        self.admission.as_ref().filter(|_| alone)?.recheck_at
     }
 
     pub fn is_empty(&self) -> bool {

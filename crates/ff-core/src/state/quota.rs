@@ -136,8 +136,12 @@ impl QuotaPolicy {
 
     /// Whether the window lets nobody in, and until when.
     pub fn closed_until(&self, now: TimestampMs) -> Option<TimestampMs> {
-        let leaves_at = self.window.edge.map(|edge| edge.after(self.spec.window_ms()));
-        leaves_at.filter(|at| *at > now)
+        self.opens_at().filter(|at| *at > now)
+    }
+
+    /// When the window lets somebody in, if it was ever full.
+    pub(crate) fn opens_at(&self) -> Option<TimestampMs> {
+        self.window.edge.map(|edge| edge.after(self.spec.window_ms()))
     }
 
     /// How many more slots may be taken.

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::listing::digest_name;
-use super::{AdmissionReason, Execution, List, Listing, ListingPosition, Phase};
+use super::listing::{digest_name, place};
+use super::{AdmissionReason, Execution, List, Listing, ListingPosition};
 use crate::capability::Capabilities;
-use crate::id::{ExecutionId, LaneId, Namespace, Subject};
+use crate::id::{LaneId, Namespace};
 use crate::time::TimestampMs;
 
 /// What a worker must serve, and be able to do, to run an execution. Executions of one route share
@@ -55,18 +55,10 @@ impl Route {
     }
 }
 
-/// No execution has the nil uuid.
-fn place(at: TimestampMs, name: Uuid) -> ListingPosition {
-    let subject = Subject::Execution(ExecutionId::new(0, Uuid::nil()));
-    ListingPosition { at, name, subject }
-}
-
 impl Execution {
     /// Whether it waits for a worker that can run it.
     pub fn is_unrouted(&self) -> bool {
-        let Phase::Runnable(runnable) = &self.phase else { return false };
-        let block = runnable.causes.admission.as_ref();
-        block.is_some_and(|block| block.reason == AdmissionReason::Route)
+        self.admission_block().is_some_and(|block| block.reason == AdmissionReason::Route)
     }
 
     /// Route by route: one that is passed over costs one look, however many wait there.

@@ -4,12 +4,11 @@ use ff_core::backend::{Backend, BackendExt};
 use ff_core::error::EngineError;
 use ff_core::id::{BudgetId, Namespace};
 use ff_core::limits;
-use ff_core::operation::{
-    BudgetErrand, Command, EndForBudget, Reply, SettleBudget, Settled, Unblock,
-};
-use ff_core::read::{GetBudgetStatus, LeasesOf, ListBlocked};
-use ff_core::state::{AdmissionReason, HardAction, LimitId};
+use ff_core::operation::{BudgetErrand, Command, EndForBudget, Reply, SettleBudget, Settled};
+use ff_core::read::{GetBudgetStatus, LeasesOf};
+use ff_core::state::{HardAction, LimitId};
 use ff_core::time::TimestampMs;
+use ff_core::unblock;
 
 /// A budget has room again: lets go what it has kept back, longest first. Says how many there were.
 /// Should it be used up again meanwhile, the rest stays where it is.
@@ -19,28 +18,16 @@ pub async fn admit(
     namespace: &Namespace,
     since: TimestampMs,
 ) -> Result<u32, EngineError> {
-    let (mut admitted, mut cursor) = (0, None);
-    let expected = AdmissionReason::Budget.blocking_reason();
+    let mut admitted = 0;
     loop {
         let status = backend.ask(GetBudgetStatus { budget_id }).await?;
         if status.is_some_and(|status| status.blocked_by.is_some()) {
             break;
         }
-        let page = backend
-            .ask(ListBlocked {
-                namespace: namespace.clone(),
-                reason: Some(AdmissionReason::Budget),
-                lanes: Vec::new(),
-                cursor,
-                limit: limits::PAGE_MAX,
-            })
-            .await?;
-        let by_it = page.items.iter().filter(|it| it.by == Some(LimitId::Budget(budget_id)));
-        let unblock = by_it.map(|it| Unblock { execution_id: it.execution_id, expected }.into());
-        admitted += carried_out(backend, unblock.collect()).await?;
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            break;
+        let by = LimitId::Budget(budget_id);
+        match unblock::let_go(backend, namespace, by, limits::PAGE_MAX).await? {
+            0 => break,
+            more => admitted += more,
         }
     }
     settle(backend, budget_id, BudgetErrand::Admit { since }).await?;
@@ -88,7 +75,7 @@ async fn carried_out(backend: &dyn Backend, commands: Vec<Command>) -> Result<u3
     let mut done = 0;
     for reply in backend.apply(commands).await {
         match reply {
-            Ok(Reply::Unblock(Settled::Done) | Reply::EndForBudget(Settled::Done)) => done += 1,
+            Ok(Reply::EndForBudget(Settled::Done)) => done += 1,
             Ok(_) => {}
             Err(error) if error.refusal().is_some() => {}
             Err(error) => return Err(error),

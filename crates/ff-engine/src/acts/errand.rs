@@ -6,6 +6,7 @@ use ff_core::error::EngineError;
 use ff_core::operation::Errand;
 
 use super::budget::{admit, enforce};
+use super::bulk::carry_on;
 use super::leave::take_leases;
 
 /// Carries out one errand, whatever it takes. An error means that a part of it is left.
@@ -18,6 +19,7 @@ pub async fn carry_out(backend: &dyn Backend, errand: &Errand) -> Result<(), Eng
         Errand::Enforce { budget_id, namespace, action, since } => {
             enforce(backend, (*budget_id, *action), namespace, *since).await.map(|_| ())
         }
+        Errand::CarryOn { bulk_id } => carry_on(backend, *bulk_id).await,
         prompt => errand::carry_out(backend, prompt).await,
     }
 }

@@ -2,11 +2,13 @@
 //! to others, and doing it twice does it once.
 
 mod budget;
+mod bulk;
 mod errand;
 mod heartbeat;
 mod leave;
 
 pub use budget::{admit, enforce};
+pub use bulk::{Preview, carry_on, create as create_bulk, preview};
 pub use errand::carry_out;
 pub use heartbeat::{Beat, Cancellation, Heartbeat, News, heartbeat};
 pub use leave::{deregister, mark_dead, take_leases};

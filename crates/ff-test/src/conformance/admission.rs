@@ -29,19 +29,19 @@ use crate::world::{PATIENCE, World, cancel, code, complete, delay, lane, revoke}
 
 const PENDING: i64 = limits::SLOT_PENDING_MS.cast_signed();
 
-fn under(world: &World, budgets: &[BudgetId], quota: Option<QuotaPolicyId>) -> Submit {
+pub(super) fn under(world: &World, budgets: &[BudgetId], quota: Option<QuotaPolicyId>) -> Submit {
     let attached = Attached::new(budgets.iter().copied(), quota);
     let policy = Policy { attached, ..Policy::default() };
     Submit { policy: Arc::new(policy), ..world.work() }
 }
 
-async fn blocked(world: &World, id: ExecutionId, reason: BlockingReason) {
+pub(super) async fn blocked(world: &World, id: ExecutionId, reason: BlockingReason) {
     let state = world.describe(id).await.state;
     assert_eq!(state.blocking_reason, reason, "{state:?}");
     assert_eq!(state.public_state, PublicState::RateLimited);
 }
 
-async fn used_up(world: &World) -> BudgetId {
+pub(super) async fn used_up(world: &World) -> BudgetId {
     let id = world.budget(budget(&[("tokens", 10, 0)])).await;
     world.act(usage(id, &[("tokens", 10)])).await;
     id
@@ -76,25 +76,6 @@ pub async fn a_budget_with_room_lets_everybody_in(world: &World) {
     assert_eq!(world.public_state(tasks[0].execution_id).await, PublicState::Active);
 }
 
-pub async fn what_was_kept_back_is_looked_at_again(world: &World) {
-    let spent = used_up(world).await;
-    let id = world.submit(under(world, &[spent], None)).await;
-    assert_eq!(world.claim_ids(1).await, []);
-    let mut wait = limits::RECHECK_MS.cast_signed();
-    for _ in 0..3 {
-        world.pass(wait - 1).await;
-        blocked(world, id, BlockingReason::WaitingForBudget).await;
-        world.pass(1).await;
-        assert_eq!(world.public_state(id).await, PublicState::Waiting);
-        assert_eq!(world.claim_ids(1).await, []);
-        blocked(world, id, BlockingReason::WaitingForBudget).await;
-        wait *= 2;
-    }
-    world.act(ResetBudget { budget_id: spent }).await;
-    world.pass(wait).await;
-    assert_eq!(world.claim_ids(1).await, [id]);
-}
-
 pub async fn a_limit_that_is_gone_holds_nobody_up(world: &World) {
     let spent = used_up(world).await;
     let full = world.quota(cap(1)).await;
@@ -126,11 +107,13 @@ pub async fn all_that_an_execution_stands_under_applies(world: &World) {
     assert_eq!(world.claim_ids(1).await, [], "its namespace");
     blocked(world, id, BlockingReason::WaitingForBudget).await;
     world.act(set_namespace(&[])).await;
+    assert_eq!(world.claim_ids(1).await, [id]);
     world.act(set_lane(&[spent])).await;
     let id = world.submit(world.work()).await;
     assert_eq!(world.claim_ids(1).await, [], "its lane");
     blocked(world, id, BlockingReason::WaitingForBudget).await;
     world.act(set_lane(&[])).await;
+    assert_eq!(world.claim_ids(1).await, [id]);
     let attached = Attached::new([spent], None);
     let drawing = world.draw(&["a"], &[]);
     let flow = CreateFlow { attached, ..drawing.submit.flow.clone() };

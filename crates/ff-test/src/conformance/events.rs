@@ -90,6 +90,8 @@ pub async fn every_transition_is_one_event(world: &World) {
     world.settle().await;
     world.advance(1).await;
     limits_are_passed(world).await;
+    world.advance(1).await;
+    world.act(super::bulks::on_lane("work")).await;
     use EventKind::*;
     let mut log = world.log().await;
     // Partitions have no common order.
@@ -140,6 +142,7 @@ pub async fn every_transition_is_one_event(world: &World) {
             BudgetSoftLimit,
             BudgetHardLimit,
             BudgetReset,
+            BulkChanged,
         ]
     );
     let seen: BTreeSet<_> = kinds.into_iter().chain(FLOW_EVENTS).collect();

@@ -1,5 +1,7 @@
 //! Cancelling a flow.
 
+use std::time::Duration;
+
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
@@ -7,7 +9,7 @@ use ff_core::operation::{AddToFlow, InFlow, Replay, ReplayFlow, Submit};
 use ff_core::state::{CancelPolicy, FlowState, PublicState};
 
 use crate::grants::{grant_and_claim, issue_grant};
-use crate::world::{World, code, complete, delay, fail, revoke};
+use crate::world::{PATIENCE, World, code, complete, delay, fail, revoke};
 
 use PublicState::{Active, Cancelled, Completed, WaitingChildren};
 
@@ -30,6 +32,25 @@ pub async fn cancel_all_ends_every_member(world: &World) {
         Some(("cancel_all", "not wanted".into()))
     );
     assert_eq!(world.flow_history(drawn.flow_id).await.last(), Some(&EventKind::FlowCancelled));
+}
+
+pub async fn a_cancel_may_wait_until_all_have_ended(world: &World) {
+    let drawn = world.submit_flow(world.draw_out(200)).await;
+    world.run(&drawn, "x").await;
+    let cancel = drawn.cancel(CancelPolicy::CancelAll);
+    let reply = world.backend.cancel_flow(cancel.clone(), PATIENCE).await.expect("cancelled");
+    assert_eq!(reply.scheduled, 0);
+    let counts = world.flow(drawn.flow_id).await.counts;
+    assert_eq!(counts.of(Cancelled), 200, "{counts:?}");
+    let again = world.backend.cancel_flow(cancel, PATIENCE).await.expect("the first answer");
+    assert!(again.replayed);
+    let drawn = world.submit_flow(world.draw_out(200)).await;
+    let in_no_time = Duration::from_nanos(1);
+    let late = world.backend.cancel_flow(drawn.cancel(CancelPolicy::CancelAll), in_no_time).await;
+    assert_eq!(code(late), Code::Timeout);
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Cancelled, "it stands");
+    world.settle().await;
+    assert_eq!(world.flow(drawn.flow_id).await.counts.of(Cancelled), 201);
 }
 
 pub async fn cancel_pending_lets_running_members_end(world: &World) {

@@ -20,6 +20,7 @@ pub mod bindings;
 pub mod blocked;
 pub mod budgets;
 pub mod buffered;
+pub mod bulks;
 pub mod cancel;
 pub mod capabilities;
 pub mod claim;
@@ -54,6 +55,7 @@ pub mod hold;
 pub mod idempotency;
 pub mod inbox;
 pub mod inbox_changes;
+pub mod keys;
 pub mod lane_states;
 pub mod lanes;
 pub mod lease_expiry;
@@ -97,6 +99,7 @@ pub mod tails;
 pub mod timers;
 pub mod tokens;
 pub mod trim;
+pub mod unblock;
 pub mod unknown;
 pub mod upkeep;
 pub mod usage;
@@ -111,7 +114,6 @@ suite! { ($)
     admission {
         what_stands_under_a_used_up_budget_is_kept_back
         a_budget_with_room_lets_everybody_in
-        what_was_kept_back_is_looked_at_again
         a_limit_that_is_gone_holds_nobody_up
         all_that_an_execution_stands_under_applies
         what_is_attached_must_be_there
@@ -282,6 +284,19 @@ suite! { ($)
         a_resume_delay_does_not_hold_up_what_never_stopped
         a_task_may_suspend_again_and_again_without_losing_its_lease
         signals_of_a_waitpoint_that_is_not_bound_are_not_weighed
+    }
+    bulks {
+        a_preview_counts_and_changes_nothing
+        all_that_a_filter_finds_is_cancelled
+        every_action_is_carried_out
+        many_take_several_steps
+        strangers_are_not_touched
+        it_is_paused_and_goes_on_and_ends
+        a_step_counts_once
+        it_is_told_until_it_has_ended
+        made_again_it_is_the_same_or_another
+        a_malformed_one_is_refused
+        they_are_listed_newest_first_and_told
     }
     cancel {
         a_cancel_ends_the_execution_from_any_phase
@@ -478,6 +493,7 @@ suite! { ($)
     }
     flow_cancel {
         cancel_all_ends_every_member
+        a_cancel_may_wait_until_all_have_ended
         cancel_pending_lets_running_members_end
         a_lease_that_ends_without_an_outcome_is_cancelled_in_that_step
         flow_only_touches_no_member
@@ -703,6 +719,13 @@ suite! { ($)
         a_removed_execution_leaves_nothing
         a_later_suspension_has_a_later_place
         an_unused_waitpoint_leaves_at_its_time
+    }
+    keys {
+        a_key_is_what_it_was_made_as
+        made_again_it_is_the_same_or_another
+        a_key_that_is_taken_away_is_gone
+        keys_are_listed_newest_first_in_pages
+        a_malformed_key_is_refused
     }
     lane_states {
         a_paused_lane_takes_submits_and_gives_nothing
@@ -1218,6 +1241,20 @@ suite! { ($)
         the_list_of_an_execution_tells_its_gap
         an_execution_whose_events_are_all_gone_tells_its_gap
         records_of_repetition_go_when_their_window_is_over
+    }
+    unblock {
+        who_is_kept_back_is_listed_limit_by_limit
+        a_limit_with_room_lets_go
+        a_limit_that_is_used_up_is_passed_over
+        a_policy_lets_go_as_many_as_it_has_room_for
+        a_line_is_left_to_its_policy
+        a_limit_that_is_gone_lets_go_at_once
+        what_is_detached_lets_go_at_once
+        a_limit_that_applies_no_more_lets_go
+        who_was_kept_back_for_long_is_looked_at_again
+        a_limit_that_nobody_named_keeps_nobody_back
+        a_claim_passes_a_crowd_in_front_of_it
+        a_claim_takes_no_more_than_it_asked_for
     }
     unknown {
         every_operation_says_that_there_is_no_such_execution

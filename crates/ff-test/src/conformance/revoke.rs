@@ -42,8 +42,9 @@ pub async fn a_repeated_revocation_is_already_satisfied(world: &World) {
         |lease_id| Revoke { expected_lease_id: Some(lease_id), ..revoke(task.execution_id) };
     world.act(expected(task.lease_id)).await;
     let before = world.describe(task.execution_id).await;
+    let told = Revoked::AlreadySatisfied { lease_id: task.lease_id, lease_epoch: 1 };
     for again in [revoke(task.execution_id), expected(task.lease_id)] {
-        assert_eq!(world.act(again).await, Revoked::AlreadySatisfied);
+        assert_eq!(world.act(again).await, told);
     }
     assert_eq!(world.describe(task.execution_id).await, before);
     world.refuses(expected(LeaseId::mint()), Code::ExecutionNotActive).await;

@@ -13,10 +13,10 @@ use ff_core::operation::{
 };
 use ff_core::policy::Policy;
 use ff_core::read::Due;
-use ff_core::state::{Attached, BlockingReason, DueKind, PublicState};
+use ff_core::state::{Attached, DueKind, PublicState};
 use tokio::time::timeout;
 
-use crate::fleet::{block, register};
+use crate::fleet::register;
 use crate::graphs::FLOW_WORK;
 use crate::limits::{budget, cap};
 use crate::waits::{pending, suspend, wildcard};
@@ -61,8 +61,7 @@ pub async fn a_tick_counts_what_it_did_by_kind(world: &World) {
     let quota = world.quota(cap(2)).await;
     world.admit(quota).await;
     world.act(RegisterWorker { ttl_ms: 1_000, ..register("w-1") }).await;
-    let kept_back = world.submit(world.work()).await;
-    world.act(block(kept_back, BlockingReason::WaitingForBudget)).await;
+    world.act(super::bulks::on_lane("work")).await;
     owing(world, quota).await;
     world.advance(TTL).await;
     let ticked = world.act(tick(20)).await;

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
-use ff_core::id::{BudgetId, ExecutionId, Namespace, QuotaPolicyId, WorkerId, WorkerInstanceId};
+use ff_core::id::{
+    BudgetId, BulkId, ExecutionId, KeyId, Namespace, QuotaPolicyId, WorkerId, WorkerInstanceId,
+};
 use ff_core::operation::{
-    AdmissionVoided, AttachBudget, BudgetErrand, ChangePriority, ClaimAdmitted, Command,
-    ConfirmAdmission, Delete, DeleteBudget, DeleteQuotaPolicy, EndForBudget, ExpireExecution,
-    Fired, GrantAdmitted, MarkLeaseExpired, NotDue, PromoteDelayed, Release, ReleaseAdmission,
-    ReleaseBudget, Replay, Reply, ResetBudget, SettleBudget, SettleSlots, SettleWaking, Task, Tick,
-    Unblock, UpdateBudget, UpdateQuotaPolicy, VoidAdmission,
+    AdmissionVoided, AdvanceBulk, AttachBudget, BudgetErrand, BulkWish, ChangePriority,
+    ClaimAdmitted, Command, ConfirmAdmission, Delete, DeleteBudget, DeleteKey, DeleteQuotaPolicy,
+    EndForBudget, ExpireExecution, Fired, GrantAdmitted, MarkLeaseExpired, NotDue, PromoteDelayed,
+    Release, ReleaseAdmission, ReleaseBudget, Replay, Reply, ResetBudget, SetBulk, SettleBudget,
+    SettleSlots, SettleWaking, Task, Tick, Unblock, UpdateBudget, UpdateQuotaPolicy, VoidAdmission,
 };
 use ff_core::read::{
     ListAttempts, ListEvents, ReadContext, ReadState, ReadStream, ReadSummary, Tail,
@@ -127,7 +129,7 @@ pub async fn every_operation_says_that_there_is_no_such_execution(world: &World)
     }
 }
 
-/// Every operation on a budget or a quota policy, by name; what it is given names one that is not.
+/// Every operation on a budget, a quota policy, a key or a bulk operation, by name; what it is given names one that is not.
 fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
     let (budget_id, id) = (BudgetId::mint(), nobody(world));
     let (quota_policy_id, slot) = (QuotaPolicyId::mint(), first_lease(id));
@@ -152,9 +154,21 @@ fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
         ("confirm_admission", ConfirmAdmission { quota_policy_id, slot }.into()),
         ("release_admission", ReleaseAdmission { quota_policy_id, slot }.into()),
     ];
+    let bulk_id = BulkId::mint();
+    let (cursor, is_last) = (None, true);
+    let advance = AdvanceBulk { bulk_id, steps: 0, done: 0, failed: 0, cursor, is_last };
+    let bulks: [(_, Command); 2] = [
+        ("set_bulk", SetBulk { bulk_id, to: BulkWish::Pause }.into()),
+        ("advance_bulk", advance.into()),
+    ];
+    let key_id = KeyId::new("nosuchkey").expect("a key id");
+    let keys: [(_, Command); 1] = [("delete_key", DeleteKey { key_id }.into())];
     let missing = |code| move |(name, command)| (name, command, code);
+    let bulks = bulks.into_iter().map(missing(Code::BulkNotFound));
+    let others = bulks.chain(keys.into_iter().map(missing(Code::KeyNotFound)));
     let budgets = budgets.into_iter().map(missing(Code::BudgetNotFound));
-    budgets.chain(quotas.into_iter().map(missing(Code::QuotaPolicyNotFound))).collect()
+    let quotas = quotas.into_iter().map(missing(Code::QuotaPolicyNotFound));
+    budgets.chain(quotas).chain(others).collect()
 }
 
 pub async fn every_operation_says_that_there_is_no_such_budget_or_quota_policy(world: &World) {
@@ -203,6 +217,8 @@ pub async fn no_operation_was_forgotten_above(world: &World) {
     // These act on nothing that must exist.
     known.push(("create_budget", budget(&[]).into()));
     known.push(("create_quota_policy", quota(cap(1)).into()));
+    known.push(("create_key", super::keys::key("abcdefgh").into()));
+    known.push(("bulk_create", super::bulks::on_lane("work").into()));
     known.push(("seed_waitpoint_hmac_secret", seed().into()));
     known.push(("rotate_waitpoint_hmac_secret", rotate("k9", 9, 60_000).into()));
     known.push(("submit_execution", world.work().into()));

@@ -168,7 +168,7 @@ pub async fn a_waiting_claim_ends_when_its_worker_is_gone(world: &World) {
     for command in [Command::from(deregister("w-1")), mark_dead("w-1").into()] {
         world.act(register("w-1")).await;
         let waiting = world.backend.claim(claim_by(world, "w-1"), PATIENCE);
-        let (tasks, gone) = tokio::join!(timeout(PATIENCE, waiting), world.command(command));
+        let (tasks, gone) = tokio::join!(timeout(PATIENCE / 2, waiting), world.command(command));
         gone.unwrap();
         let tasks = tasks.expect("in time");
         assert!(tasks.is_err_and(|error| error.code() == Code::WorkerNotRegistered));
@@ -200,7 +200,7 @@ pub async fn only_a_registered_worker_drains(world: &World) {
 pub async fn a_waiting_claim_ends_when_its_worker_drains(world: &World) {
     world.act(register("w-1")).await;
     let waiting = world.backend.claim(claim_by(world, "w-1"), PATIENCE);
-    let (tasks, _) = tokio::join!(timeout(PATIENCE, waiting), world.act(drain("w-1")));
+    let (tasks, _) = tokio::join!(timeout(PATIENCE / 2, waiting), world.act(drain("w-1")));
     assert_eq!(tasks.expect("in time").unwrap(), []);
 }
 

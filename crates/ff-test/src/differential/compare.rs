@@ -9,13 +9,14 @@ use ff_core::id::{ExecutionId, FlowId, Namespace};
 use ff_core::limits;
 use ff_core::operation::{Claimed, Reply, Submitted};
 use ff_core::read::{
-    Audit, BudgetFilter, Describe, DescribeQuotaPolicy, Due, EventFilter, Explain, Filter,
-    FlowFilter, Follow, From, ListAttempts, ListBudgets, ListEvents, ListFlowEdges,
-    ListFlowMembers, ListFlows, ListKids, ListQuotaPolicies, ListSignals, ListWaitpoints,
-    ReadContext, ReadResult, ReadStream, ReadSummary, Search, WaitingFilter,
+    BudgetFilter, Describe, DescribeQuotaPolicy, Due, EventFilter, Explain, Filter, FlowFilter,
+    Follow, From, ListAttempts, ListBudgets, ListEvents, ListFlowEdges, ListFlowMembers, ListFlows,
+    ListKids, ListQuotaPolicies, ListSignals, ListWaitpoints, ReadContext, ReadResult, ReadStream,
+    ReadSummary, Search, WaitingFilter,
 };
 
 use crate::oracle::Oracle;
+use crate::sound;
 use crate::waits::{all_suspended, all_waitpoints};
 use crate::world::World;
 
@@ -86,12 +87,8 @@ pub(super) async fn same_state(oracle: &Oracle, world: &World) -> Result<(), Str
         same(expected, found)?;
     }
     same(&expected.len(), &found.len())?;
-    let audited = world.backend.ask(Audit).await.map_err(|error| error.to_string())?;
-    if audited.violations.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("violated: {:#?}", audited.violations))
-    }
+    let violations = sound::violations(&*world.backend).await.map_err(|error| error.to_string())?;
+    if violations.is_empty() { Ok(()) } else { Err(format!("violated: {violations:#?}")) }
 }
 
 /// One text for each fact, in an order that does not depend on the store.

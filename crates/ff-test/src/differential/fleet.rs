@@ -10,8 +10,8 @@ use ff_core::operation::{
 };
 use ff_core::policy::Retention;
 use ff_core::read::{
-    ListBlocked, ListExpiredLeases, ListFleets, ListLanes, ListOffers, ListQueued, ListRoutes,
-    ListUnrouted, ListWorkers, Offer, Unrouted,
+    ListBlocked, ListExpiredLeases, ListFleets, ListLanes, ListLimited, ListOffers, ListQueued,
+    ListRoutes, ListUnrouted, ListWorkers, Offer, Unrouted,
 };
 use ff_core::state::{AdmissionReason, LaneState, LostBy, Route};
 
@@ -173,6 +173,9 @@ pub(super) async fn look(oracle: &Oracle, store: &dyn Backend, n: u8) -> Result<
         let leases =
             ListExpiredLeases { namespace: namespace.clone(), cursor: cursor.clone(), limit };
         let lanes = ListLanes { namespace: namespace.clone(), cursor: cursor.clone(), limit };
+        let (by, behind) = (None, None);
+        let limited =
+            ListLimited { namespace: namespace.clone(), by, behind, cursor: cursor.clone(), limit };
         let blocked = ListBlocked { namespace, reason: None, lanes: all, cursor, limit };
         let mut leases = backend.ask(leases).await;
         // Their order is the store's own.
@@ -184,6 +187,7 @@ pub(super) async fn look(oracle: &Oracle, store: &dyn Backend, n: u8) -> Result<
             leases,
             backend.ask(lanes).await,
             backend.ask(blocked).await,
+            backend.ask(limited).await,
             look_at_routes(backend, n).await,
         ));
     }

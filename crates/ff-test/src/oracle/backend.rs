@@ -11,14 +11,15 @@ use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::{Envelope, EventKind};
 use ff_core::id::{DocumentId, ExecutionId};
 use ff_core::machine::{Needs, Settings, Step, apply, claim, consult};
-use ff_core::operation::{Claim, Claimed, Command, Reply, Trim, Trimmed};
+use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
 use ff_core::read::{
     Answer, Attempts, Audited, Context, Dues, Events, FlowSnapshot, Follow, Followed, From, Kids,
     Leaf, ListAttempts, ListEvents, Listed, Page, Query, ReadResult, Record, Repaired, Search,
     SearchPosition, StreamRange, Topic, Walk,
 };
-use ff_core::state::{Execution, ListingPosition};
+use ff_core::state::{Execution, ListingPosition, Registration};
 use ff_core::time::TimestampMs;
+use ff_core::turns::{Turn, Turns};
 use tokio::sync::watch;
 
 use super::{State, fleet, frames, routes};
@@ -32,6 +33,7 @@ pub struct Oracle {
     /// Raised with every step, for those who wait.
     steps: watch::Sender<u64>,
     errands: Errands,
+    turns: Turns,
 }
 
 impl Oracle {
@@ -42,6 +44,7 @@ impl Oracle {
             inner: Mutex::new((state, now)),
             steps: watch::Sender::new(0),
             errands: Errands::default(),
+            turns: Turns::default(),
         }
     }
 
@@ -74,6 +77,14 @@ impl Oracle {
             step.changes.number(|_| next(state));
             Ok(step)
         })
+    }
+
+    /// A worker that drains waits for nothing.
+    fn drains(&self, claim: &Claim) -> bool {
+        let id = DocumentId::worker(&claim.namespace, &claim.worker_instance_id);
+        let inner = self.lock();
+        let worker = inner.0.documents.get(&id).and_then(|document| document.worker());
+        worker.and_then(|worker| worker.registration.as_ref()).is_some_and(Registration::drains)
     }
 
     fn lock(&self) -> MutexGuard<'_, (State, TimestampMs)> {
@@ -132,7 +143,7 @@ impl Backend for Oracle {
             claim.check_wait(wait)?;
             let found = self
                 .wait_for(wait, || match self.claim_now(&claim) {
-                    Ok(claimed) if claimed.is_empty() => None,
+                    Ok(claimed) if claimed.is_empty() && !self.drains(&claim) => None,
                     answer => Some(answer),
                 })
                 .await;
@@ -275,6 +286,18 @@ impl Upkeep for Oracle {
         Box::pin(async { Ok(Repaired::default()) })
     }
 
+    /// What lists a record here is derived whenever it is asked for.
+    fn reconcile(&self, page: Reconcile) -> Pending<'_, Result<Reconciled, EngineError>> {
+        Box::pin(async move {
+            page.check()?;
+            Ok(Reconciled::default())
+        })
+    }
+
+    fn take_turn(&self, turn: Turn) -> Pending<'_, Result<bool, EngineError>> {
+        Box::pin(async move { Ok(self.turns.take(&turn, self.now())) })
+    }
+
     fn shutdown_prepare(&self, _grace: Duration) -> Pending<'_, Result<(), EngineError>> {
         Box::pin(async { Ok(()) })
     }
@@ -307,6 +330,9 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
         Query::ListBudgets(q) => Answer::ListBudgets(walk_documents(state, q, now)?),
         Query::ListQuotaPolicies(q) => Answer::ListQuotaPolicies(walk_documents(state, q, now)?),
         Query::ListBlocked(q) => Answer::ListBlocked(walk(state, q, now)?),
+        Query::ListLimited(q) => Answer::ListLimited(walk(state, q, now)?),
+        Query::ListKeys(q) => Answer::ListKeys(walk_documents(state, q, now)?),
+        Query::ListBulks(q) => Answer::ListBulks(walk_documents(state, q, now)?),
         Query::ListUnrouted(q) => Answer::ListUnrouted(walk(state, q, now)?),
         Query::ListOffers(q) => Answer::ListOffers(walk_documents(state, q, now)?),
         Query::ListRoutes(_) | Query::ListQueued(_) | Query::ListFleets(_) => {

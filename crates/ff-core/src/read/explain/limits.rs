@@ -31,7 +31,6 @@ pub(super) fn not_admitted(
         evidence: json!({
             "detail": block.detail,
             "blocked_since": block.since.0,
-            "looked_at_again_at": block.recheck_at.map(|at| at.0),
             "lane": lane.as_str(),
             "required_capabilities": required,
         }),
@@ -39,7 +38,7 @@ pub(super) fn not_admitted(
         earliest_start_at: None,
     };
     match limit {
-        Some(LimitFound::Budget(status)) => of_budget(status, block, &mut explanation),
+        Some(LimitFound::Budget(status)) => of_budget(status, now, &mut explanation),
         Some(LimitFound::Quota { policy, verdict }) => {
             of_quota(policy, *verdict, now, &mut explanation);
         }
@@ -59,14 +58,14 @@ fn look(reason: AdmissionReason) -> Action {
     Action::new(summary, format!("ff {what} ls"), format!("GET /v1/{what}s"))
 }
 
-fn of_budget(status: &BudgetStatus, block: &AdmissionBlock, explanation: &mut Explanation) {
+fn of_budget(status: &BudgetStatus, now: TimestampMs, explanation: &mut Explanation) {
     let id = status.budget_id;
     explanation.add(json!({
         "budget_id": id.to_string(),
         "next_reset_at": status.next_reset_at.map(|at| at.0),
     }));
     let Some(Breach { dimension, current, limit }) = &status.blocked_by else {
-        explanation.earliest_start_at = block.recheck_at;
+        explanation.earliest_start_at = Some(now);
         explanation.unblock.push(Action::new(
             "it has room again: wait a moment",
             format!("ff budget show {id}"),

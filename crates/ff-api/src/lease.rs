@@ -1,0 +1,222 @@
+//! Leases: claimed and renewed.
+
+use ff_core::capability::Capabilities;
+use ff_core::id::{AttemptId, ExecutionId, LaneId, LeaseId, Namespace, WorkerId, WorkerInstanceId};
+use ff_core::limits;
+use ff_core::operation::{self, LaneOrder, LaneShare, Renew};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::fence::Fence;
+use crate::object::Invalid;
+use crate::problem::{Failure, Problem};
+use crate::task::Task;
+use crate::time::Time;
+
+/// Work for one worker instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    pub worker_id: WorkerId,
+    pub worker_instance_id: WorkerInstanceId,
+    /// As registered when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<Vec<Lane>>,
+    /// `weighted` (the default) or `ordered`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// As registered when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Vec<String>>,
+    /// 1 to 1000.
+    #[serde(default = "one")]
+    pub max: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ttl_ms: Option<u64>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A lane of a claim: its name, or with a weight.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Lane {
+    Name(LaneId),
+    Weighted(WeightedLane),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WeightedLane {
+    pub lane: LaneId,
+    /// 1 to 1000.
+    #[serde(default = "one")]
+    pub weight: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Tasks {
+    pub tasks: Vec<Task>,
+}
+
+/// More work for the worker that completes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Next {
+    #[serde(default = "one")]
+    pub max: u32,
+    pub lanes: Vec<Lane>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    #[serde(default)]
+    pub capabilities: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ttl_ms: Option<u64>,
+}
+
+/// One lease to renew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenewItem {
+    pub execution_id: ExecutionId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_id: Option<LeaseId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_epoch: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt_id: Option<AttemptId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// As the lease was made when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+}
+
+/// Many leases to renew, each on its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenewMany {
+    pub items: Vec<RenewItem>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct RenewedMany {
+    pub items: Vec<RenewedItem>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct RenewedItem {
+    pub execution_id: ExecutionId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+}
+
+/// A later expiry of one lease.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RenewLease {
+    pub ttl_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Renewed {
+    pub expires_at: Time,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// 0 to 100.
+    pub pct: u64,
+    #[serde(default)]
+    pub message: String,
+}
+
+/// What is registered of the worker, for what a claim leaves out.
+#[derive(Debug, Clone)]
+pub struct Offered {
+    pub lanes: Vec<LaneId>,
+    pub capabilities: Capabilities,
+}
+
+impl Claim {
+    /// Whether it says all by itself.
+    pub fn is_complete(&self) -> bool {
+        self.lanes.is_some() && self.capabilities.is_some()
+    }
+
+    pub fn operation(
+        self,
+        namespace: Namespace,
+        offered: Option<Offered>,
+    ) -> Result<operation::Claim, Failure> {
+        let offered =
+            offered.unwrap_or(Offered { lanes: Vec::new(), capabilities: Capabilities::default() });
+        let lanes = match self.lanes {
+            Some(lanes) => shares(lanes),
+            None => offered.lanes.into_iter().map(LaneShare::new).collect(),
+        };
+        let capabilities = match self.capabilities {
+            Some(tokens) => Capabilities::new(tokens)?,
+            None => offered.capabilities,
+        };
+        Ok(operation::Claim {
+            namespace,
+            lanes,
+            order: order(self.order.as_deref())?,
+            capabilities,
+            max: self.max,
+            lease_ttl_ms: self.lease_ttl_ms.unwrap_or(limits::LEASE_TTL_MS),
+            ..operation::Claim::new(self.worker_id, self.worker_instance_id, [])
+        })
+    }
+}
+
+impl Next {
+    pub fn operation(self) -> Result<operation::ClaimNext, Failure> {
+        Ok(operation::ClaimNext {
+            max: self.max,
+            lanes: shares(self.lanes),
+            order: order(self.order.as_deref())?,
+            capabilities: Capabilities::new(self.capabilities)?,
+            lease_ttl_ms: self.lease_ttl_ms.unwrap_or(limits::LEASE_TTL_MS),
+            seed: LeaseId::mint().uuid(),
+        })
+    }
+}
+
+fn shares(lanes: Vec<Lane>) -> Vec<LaneShare> {
+    let share = |lane| match lane {
+        Lane::Name(lane) => LaneShare::new(lane),
+        Lane::Weighted(WeightedLane { lane, weight }) => {
+            LaneShare { weight, ..LaneShare::new(lane) }
+        }
+    };
+    lanes.into_iter().map(share).collect()
+}
+
+fn order(text: Option<&str>) -> Result<LaneOrder, Invalid> {
+    match text {
+        None | Some("weighted") => Ok(LaneOrder::Weighted),
+        Some("ordered") => Ok(LaneOrder::Ordered),
+        Some(_) => Err(Invalid::at("order", "order is weighted or ordered")),
+    }
+}
+
+impl RenewItem {
+    pub fn operation(&self, store: &str) -> Result<Renew, Failure> {
+        let fence = Fence {
+            lease_id: self.lease_id,
+            lease_epoch: self.lease_epoch,
+            attempt_id: self.attempt_id,
+            handle: self.handle.clone(),
+        };
+        let execution_id = self.execution_id;
+        let fence = fence.required(execution_id, store)?;
+        Ok(Renew { execution_id, fence, ttl_ms: self.ttl_ms })
+    }
+}

@@ -1,0 +1,34 @@
+//! The wire forms: what HTTP requests and replies look like, and what they mean in terms of
+//! [`ff_core`]. No I/O; the server and every client of it share these forms.
+//!
+//! - [`object`]: a JSON object or a query string, taken apart field by field.
+//! - [`bytes`], [`time`], [`json`]: values that JSON has no form of its own for.
+//! - [`problem`]: how every failure is told.
+//! - [`submit`], [`execution`], [`search`], [`attempt`], [`manage`]: executions.
+//! - [`worker`], [`lease`], [`grant`], [`outcome`], [`suspend`], [`usage`]: the worker protocol.
+//! - [`signal`], [`frame`], [`event`]: waitpoints and signals, streams, the log.
+
+pub mod attempt;
+pub mod bytes;
+pub mod event;
+pub mod execution;
+pub mod fence;
+pub mod frame;
+pub mod grant;
+pub mod json;
+pub mod lease;
+pub mod list;
+pub mod manage;
+pub mod object;
+pub mod outcome;
+pub mod problem;
+pub mod search;
+pub mod signal;
+pub mod submit;
+pub mod suspend;
+pub mod system;
+pub mod task;
+mod text;
+pub mod time;
+pub mod usage;
+pub mod worker;

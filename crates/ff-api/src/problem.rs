@@ -1,0 +1,168 @@
+//! How every failure is told: `application/problem+json`.
+
+use std::fmt;
+
+use ff_core::capability::Capabilities;
+use ff_core::error::{Class, Code, Current, EngineError, Refusal};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::object::Invalid;
+
+/// How long a caller waits before it tries again when nothing says better.
+const RETRY_AFTER_MS: u64 = 1_000;
+
+/// A failure on its way to a caller. Boxed, since most calls do well.
+pub type Failure = Box<Problem>;
+
+/// One field at fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FieldError {
+    /// Where in the body it stands (RFC 6901), or the name of the parameter.
+    pub pointer: String,
+    pub code: String,
+    pub message: String,
+}
+
+/// A failure.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Problem {
+    /// Page that explains the code.
+    #[serde(rename = "type")]
+    pub type_: String,
+    pub title: String,
+    pub status: u16,
+    pub detail: String,
+    /// The request's path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    pub code: Code,
+    pub class: Class,
+    pub retryable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// Names the request in logs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
+    /// What is true now, for a caller whose lease is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub current: Option<Current>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub missing_capabilities: Option<Capabilities>,
+    /// Of a body that is too large: what the route takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
+}
+
+impl FieldError {
+    pub fn new(pointer: String, code: Code, message: impl fmt::Display) -> Self {
+        Self { pointer, code: code.to_string(), message: message.to_string() }
+    }
+
+    /// Of a parameter, by its name.
+    pub fn parameter(name: &str, message: impl fmt::Display) -> Self {
+        Self::new(name.to_owned(), Code::InvalidInput, message)
+    }
+}
+
+impl Problem {
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        let status = code.http_status();
+        let waits = matches!(status, 429 | 503);
+        Self {
+            type_: format!("/problems/{code}"),
+            title: code.as_str().replace('_', " "),
+            status,
+            detail: detail.into(),
+            instance: None,
+            code,
+            class: code.class(),
+            retryable: code.is_retryable(),
+            retry_after_ms: waits.then_some(RETRY_AFTER_MS),
+            trace_id: None,
+            errors: Vec::new(),
+            current: None,
+            missing_capabilities: None,
+            limit_bytes: None,
+            route: None,
+        }
+    }
+
+    /// A body over what the route takes.
+    pub fn too_large(limit_bytes: usize, route: &str) -> Self {
+        let detail = format!("the body is over {limit_bytes} bytes");
+        Self {
+            limit_bytes: Some(limit_bytes as u64),
+            route: Some(route.to_owned()),
+            ..Self::new(Code::PayloadTooLarge, detail)
+        }
+    }
+
+    #[must_use]
+    pub fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+}
+
+impl From<&Refusal> for Problem {
+    fn from(refusal: &Refusal) -> Self {
+        let code = refusal.code;
+        let mut problem = Self::new(code, refusal.detail.clone());
+        if problem.status == 400 {
+            let place = refusal.field.map(|field| format!("/{}", field.replace('.', "/")));
+            let error = FieldError::new(place.unwrap_or_default(), code, &refusal.detail);
+            problem.errors.push(error);
+        }
+        problem.current = refusal.current;
+        problem.missing_capabilities.clone_from(&refusal.missing_capabilities);
+        problem
+    }
+}
+
+impl From<&EngineError> for Problem {
+    fn from(error: &EngineError) -> Self {
+        match error.refusal() {
+            Some(refusal) => refusal.into(),
+            // What went wrong inside is for the log; the caller gets the code and the trace id.
+            None if error.code().class() == Class::Bug => {
+                Self::new(error.code(), "something went wrong here; the log knows more")
+            }
+            None => Self::new(error.code(), error.to_string()),
+        }
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Self {
+        let first = invalid.0.first().map(|error| match error.pointer.as_str() {
+            "" => error.message.clone(),
+            pointer => format!("{pointer}: {}", error.message),
+        });
+        let detail = first.unwrap_or_else(|| "the request is malformed".to_owned());
+        Self { errors: invalid.0, ..Self::new(Code::InvalidInput, detail) }
+    }
+}
+
+impl From<Invalid> for Failure {
+    fn from(invalid: Invalid) -> Self {
+        Self::new(invalid.into())
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::new((&refusal).into())
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self::new((&error).into())
+    }
+}

@@ -1,0 +1,86 @@
+//! Usage that a worker reports.
+
+use std::collections::BTreeMap;
+
+use ff_core::id::{BudgetId, Dimension, IdempotencyKey};
+use ff_core::operation::{ReportToAll, ReportUsage, Spender, UsageReported};
+use ff_core::state::EnforcementMode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What an attempt used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Usage {
+    /// Every budget that the execution stands under when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_id: Option<BudgetId>,
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub dimensions: BTreeMap<Dimension, u64>,
+    /// Counted once for each key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedup_key: Option<IdempotencyKey>,
+    /// `record` or `refuse`; as the budget says when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub mode: Option<EnforcementMode>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UsageReply {
+    pub results: Vec<UsageResult>,
+}
+
+/// `ok`, `soft_breach`, `hard_breach` or `already_applied`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UsageResult {
+    pub budget_id: BudgetId,
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dimension: Option<Dimension>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+impl Usage {
+    /// A report to one budget.
+    pub fn to_one(self, budget_id: BudgetId, spender: Spender) -> ReportUsage {
+        ReportUsage {
+            budget_id,
+            spender,
+            dimensions: self.dimensions,
+            dedup_key: self.dedup_key,
+            mode: self.mode,
+        }
+    }
+
+    /// A report to every budget of the execution.
+    pub fn to_all(self, spender: Spender) -> ReportToAll {
+        ReportToAll {
+            spender,
+            dimensions: self.dimensions,
+            dedup_key: self.dedup_key,
+            mode: self.mode,
+        }
+    }
+}
+
+impl UsageResult {
+    pub fn new(budget_id: BudgetId, reported: UsageReported) -> Self {
+        let (status, breach) = match reported {
+            UsageReported::Ok => ("ok", None),
+            UsageReported::AlreadyApplied => ("already_applied", None),
+            UsageReported::SoftBreach(breach) => ("soft_breach", Some(breach)),
+            UsageReported::HardBreach(breach) => ("hard_breach", Some(breach)),
+        };
+        Self {
+            budget_id,
+            status: status.to_owned(),
+            current: breach.as_ref().map(|breach| breach.current),
+            limit: breach.as_ref().map(|breach| breach.limit),
+            dimension: breach.map(|breach| breach.dimension),
+        }
+    }
+}

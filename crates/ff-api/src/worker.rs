@@ -1,0 +1,142 @@
+//! Workers: registered, refreshed, drained, gone.
+
+use ff_core::capability::Capabilities;
+use ff_core::id::{ExecutionId, LaneId, LeaseId, Namespace, WorkerId, WorkerInstanceId};
+use ff_core::limits;
+use ff_core::operation::RegisterWorker;
+use ff_core::read::WorkerSnapshot;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::lease::RenewItem;
+use crate::problem::{Failure, Problem};
+use crate::time::Time;
+
+/// One boot of a worker instance makes itself known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Register {
+    pub worker_id: WorkerId,
+    pub worker_instance_id: WorkerInstanceId,
+    /// Tells one process from the next of the same name.
+    pub boot_id: String,
+    pub lanes: Vec<LaneId>,
+    #[serde(default)]
+    pub capabilities: Vec<String>,
+    /// Silent for so long it is dead; twice the default lease when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_concurrent: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Registered {
+    /// `registered` or `refreshed`.
+    pub status: String,
+    pub ttl_ms: u64,
+    pub next_expiry_at: Time,
+}
+
+/// A registered worker instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Worker {
+    pub namespace: Namespace,
+    pub worker_id: WorkerId,
+    pub worker_instance_id: WorkerInstanceId,
+    pub boot_id: String,
+    /// `live`, `draining` or `dead`.
+    pub status: String,
+    pub lanes: Vec<LaneId>,
+    pub capabilities: Vec<String>,
+    pub ttl_ms: u64,
+    pub max_concurrent: u32,
+    pub registered_at: Time,
+    pub last_heartbeat_at: Time,
+    pub expires_at: Time,
+    /// Leases that it holds.
+    pub running: u32,
+    pub draining: bool,
+}
+
+/// A worker says that it lives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Heartbeat {
+    pub boot_id: String,
+    /// The leases that it holds; renewed by the same call.
+    #[serde(default)]
+    pub leases: Vec<RenewItem>,
+}
+
+/// What a worker is told.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct News {
+    pub next_expiry_at: Time,
+    pub cancellations: Vec<Cancellation>,
+    pub paused_lanes: Vec<LaneId>,
+    /// It must claim nothing more.
+    pub drain: bool,
+    /// In the order in which they were listed.
+    pub leases: Vec<LeaseNews>,
+}
+
+/// A task that nobody wants any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Cancellation {
+    pub execution_id: ExecutionId,
+    pub lease_id: LeaseId,
+    pub reason: String,
+}
+
+/// What became of one lease.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct LeaseNews {
+    pub execution_id: ExecutionId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reason {
+    pub reason: String,
+}
+
+impl Register {
+    pub fn operation(self, namespace: Namespace) -> Result<RegisterWorker, Failure> {
+        Ok(RegisterWorker {
+            namespace,
+            worker_id: self.worker_id,
+            worker_instance_id: self.worker_instance_id,
+            boot_id: self.boot_id,
+            lanes: self.lanes,
+            capabilities: Capabilities::new(self.capabilities)?,
+            ttl_ms: self.ttl_ms.unwrap_or(2 * limits::LEASE_TTL_MS),
+            max_concurrent: self.max_concurrent.unwrap_or(1),
+        })
+    }
+}
+
+impl From<WorkerSnapshot> for Worker {
+    fn from(worker: WorkerSnapshot) -> Self {
+        Self {
+            namespace: worker.namespace,
+            worker_id: worker.worker_id,
+            worker_instance_id: worker.worker_instance_id,
+            boot_id: worker.boot_id,
+            status: if worker.draining { "draining" } else { "live" }.to_owned(),
+            lanes: worker.lanes,
+            capabilities: worker.capabilities.tokens().map(str::to_owned).collect(),
+            ttl_ms: worker.ttl_ms,
+            max_concurrent: worker.max_concurrent,
+            registered_at: worker.registered_at.into(),
+            last_heartbeat_at: worker.last_heartbeat_at.into(),
+            expires_at: worker.expires_at.into(),
+            running: worker.running,
+            draining: worker.draining,
+        }
+    }
+}

@@ -1,0 +1,3 @@
+-- Whether a document stands in a list.
+-- One row or none.
+SELECT 1 FROM document_listing WHERE namespace = ?1 AND list = ?2 AND at = ?3 AND name = ?4 AND id = ?5

@@ -1,0 +1,163 @@
+//! Bulk operations: looked at before, made, and carried out step by step.
+
+use ff_core::backend::{Backend, BackendExt};
+use ff_core::error::EngineError;
+use ff_core::id::{BulkId, ExecutionId, Namespace};
+use ff_core::limits;
+use ff_core::operation::{
+    AdvanceBulk, BulkCreated, Cancel, Command, CreateBulk, Delete, Hold, Operation as _, Release,
+    Replay,
+};
+use ff_core::read::{Describe, Filter, GetBulk, Search};
+use ff_core::state::{Bulk, BulkAction, BulkState, BulkTargets, CancelSource};
+
+/// Executions that a preview shows.
+const SAMPLE: usize = 20;
+
+/// What a bulk operation would act on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Preview {
+    pub matched: u64,
+    /// The first of them, newest first.
+    pub sample: Vec<ExecutionId>,
+}
+
+/// Looks whom a bulk operation would act on, and changes nothing.
+pub async fn preview(
+    backend: &dyn Backend,
+    namespace: &Namespace,
+    targets: &BulkTargets,
+) -> Result<Preview, EngineError> {
+    let mut found = Preview::default();
+    match targets {
+        BulkTargets::Ids(ids) => {
+            for &execution_id in ids {
+                let record = backend.ask(Describe { execution_id }).await?;
+                found.add(record.filter(|it| it.namespace == *namespace).map(|it| it.execution_id));
+            }
+        }
+        BulkTargets::Filter(filter) => {
+            let mut cursor = None;
+            loop {
+                let page = backend.ask(search(filter, cursor)).await?;
+                found.add(page.items.into_iter().map(|record| record.execution_id));
+                cursor = page.next_cursor;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Makes a bulk operation: whether it is new, and how many there are to act on.
+pub async fn create(
+    backend: &dyn Backend,
+    mut create: CreateBulk,
+) -> Result<(BulkCreated, u64), EngineError> {
+    create.check()?;
+    create.matched = preview(backend, &create.namespace, &create.targets).await?.matched;
+    let matched = create.matched;
+    match backend.call(create).await? {
+        BulkCreated::Created => Ok((BulkCreated::Created, matched)),
+        before @ BulkCreated::AlreadySatisfied { matched } => Ok((before, matched)),
+    }
+}
+
+/// Carries out one step of a bulk operation. When there is more, it is told again at once.
+pub async fn carry_on(backend: &dyn Backend, bulk_id: BulkId) -> Result<(), EngineError> {
+    let Some(bulk) = backend.ask(GetBulk { bulk_id }).await? else { return Ok(()) };
+    if bulk.state != BulkState::Running {
+        return Ok(());
+    }
+    let Slice { ids, strangers, cursor, is_last } = next(backend, &bulk).await?;
+    let acts = ids.into_iter().map(|id| act(&bulk, id)).collect::<Vec<_>>();
+    let (mut done, mut failed) = (0, strangers);
+    if !acts.is_empty() {
+        for reply in backend.apply(acts).await {
+            match reply {
+                Ok(_) => done += 1,
+                Err(error) if error.refusal().is_some() => failed += 1,
+                // Whoever does this step again meets those that were done as refusals.
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let steps = bulk.steps;
+    let advance = AdvanceBulk { bulk_id, steps, done, failed, cursor, is_last };
+    match backend.call(advance).await {
+        Err(error) if error.refusal().is_none() => Err(error),
+        // One that is gone needs no more.
+        _ => Ok(()),
+    }
+}
+
+/// On whom a step acts.
+struct Slice {
+    ids: Vec<ExecutionId>,
+    /// Those of other namespaces, and those that are gone.
+    strangers: u32,
+    /// Where the next step begins.
+    cursor: Option<String>,
+    is_last: bool,
+}
+
+async fn next(backend: &dyn Backend, bulk: &Bulk) -> Result<Slice, EngineError> {
+    let filter = match &bulk.targets {
+        BulkTargets::Filter(filter) => filter,
+        BulkTargets::Ids(ids) => return of_ids(backend, bulk, ids).await,
+    };
+    let page = backend.ask(search(filter, bulk.cursor.clone())).await?;
+    let is_last = page.next_cursor.is_none();
+    let ids = page.items.into_iter().map(|record| record.execution_id).collect();
+    Ok(Slice { ids, strangers: 0, cursor: page.next_cursor, is_last })
+}
+
+async fn of_ids(
+    backend: &dyn Backend,
+    bulk: &Bulk,
+    ids: &[ExecutionId],
+) -> Result<Slice, EngineError> {
+    let step = limits::BULK_STEP as usize;
+    let behind = usize::try_from(bulk.steps).unwrap_or(usize::MAX).saturating_mul(step);
+    let is_last = behind.saturating_add(step) >= ids.len();
+    let mut slice = Slice { ids: Vec::new(), strangers: 0, cursor: None, is_last };
+    for &execution_id in ids.iter().skip(behind).take(step) {
+        let record = backend.ask(Describe { execution_id }).await?;
+        match record.filter(|record| record.namespace == bulk.namespace) {
+            Some(_) => slice.ids.push(execution_id),
+            None => slice.strangers += 1,
+        }
+    }
+    Ok(slice)
+}
+
+fn search(filter: &Filter, cursor: Option<String>) -> Search {
+    Search { filter: filter.clone(), cursor, limit: limits::BULK_STEP }
+}
+
+fn act(bulk: &Bulk, execution_id: ExecutionId) -> Command {
+    let reason = bulk.reason.clone();
+    match bulk.action {
+        BulkAction::Cancel => {
+            let source = CancelSource::OperatorOverride;
+            Cancel { execution_id, reason, source, fence: None }.into()
+        }
+        BulkAction::Replay => Replay { execution_id, descendants: false }.into(),
+        BulkAction::Delete => Delete { execution_id }.into(),
+        BulkAction::Hold => Hold { execution_id, detail: reason }.into(),
+        BulkAction::Release => Release { execution_id }.into(),
+    }
+}
+
+impl Preview {
+    fn add(&mut self, ids: impl IntoIterator<Item = ExecutionId>) {
+        for id in ids {
+            self.matched += 1;
+            if self.sample.len() < SAMPLE {
+                self.sample.push(id);
+            }
+        }
+    }
+}

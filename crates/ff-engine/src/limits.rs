@@ -1,0 +1,199 @@
+//! The net under limits: what they keep back is let go once they have room, or apply no more.
+//!
+//! Whatever makes room tells at once: a budget that is reset or raised, a slot that is given back, a
+//! window that opens. This finds whom it missed, such as one that was kept back a moment later. Who
+//! stands behind which limit is a list, so a round asks each limit once, however many it keeps back.
+
+use std::time::Duration;
+
+use ff_core::backend::{Backend, BackendExt, Pending};
+use ff_core::error::EngineError;
+use ff_core::id::{Namespace, QuotaPolicyId};
+use ff_core::limits;
+use ff_core::operation::ScannerFilter;
+use ff_core::read::{DescribeQuotaPolicy, GetBudgetStatus, Limited, ListFleets, ReadStanding};
+use ff_core::state::LimitId;
+use ff_core::time::TimestampMs;
+use ff_core::unblock;
+
+use crate::options::EngineOptions;
+use crate::report::Report;
+use crate::routes::Checked;
+use crate::scanner::{ScanResult, Scanner};
+
+pub(crate) const NAME: &str = "unblock";
+
+/// Limits that one round asks; the next goes on behind them.
+const LIMITS_MOST: u32 = 256;
+
+/// Executions that are looked at again because a limit has kept them back for long, in one round.
+const LOOKED_AT_AGAIN: u32 = 10;
+
+/// Where the rounds of one engine go on.
+#[derive(Debug, Default)]
+pub struct LimitCheck {
+    /// Only in this one.
+    namespace: Option<Namespace>,
+    stopped_at: Option<(Namespace, LimitId)>,
+}
+
+/// Looks every `interval`, and at once again while there is more.
+pub(crate) struct Limits {
+    interval: Duration,
+    filter: ScannerFilter,
+    check: LimitCheck,
+}
+
+impl Limits {
+    pub(crate) fn new(options: &EngineOptions) -> Self {
+        let (interval, filter) = (options.intervals.of(NAME), options.filter.clone());
+        Self { interval, check: LimitCheck::new(filter.namespace.clone()), filter }
+    }
+}
+
+impl Scanner for Limits {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    fn filter(&self) -> &ScannerFilter {
+        &self.filter
+    }
+
+    fn is_for_one(&self) -> bool {
+        true
+    }
+
+    fn visit<'a>(
+        &'a mut self,
+        backend: &'a dyn Backend,
+        _: &'a Report,
+    ) -> Pending<'a, Result<ScanResult, EngineError>> {
+        Box::pin(async move {
+            // Those who stand behind a limit are many: it cannot be told by one whether the tag fits.
+            if self.filter.tag.is_some() {
+                return Ok(ScanResult::default());
+            }
+            let Checked { let_go, errors, skipped, next_in_ms, .. } =
+                self.check.round(backend).await?;
+            let next_in = next_in_ms.map(Duration::from_millis);
+            Ok(ScanResult { processed: let_go, errors, skipped, next_in })
+        })
+    }
+}
+
+impl LimitCheck {
+    fn new(namespace: Option<Namespace>) -> Self {
+        Self { namespace, stopped_at: None }
+    }
+
+    /// Lets go whom limits keep back without need, wherever there are workers.
+    pub async fn round(&mut self, backend: &dyn Backend) -> Result<Checked, EngineError> {
+        let mut checked = Checked::default();
+        let mut left = LIMITS_MOST;
+        let stopped_at = self.stopped_at.take();
+        let mut cursor = None;
+        loop {
+            let page = backend.ask(ListFleets { cursor, limit: limits::PAGE_MAX }).await?;
+            for namespace in &page.items {
+                if self.namespace.as_ref().is_some_and(|only| only != namespace) {
+                    continue;
+                }
+                let behind = match &stopped_at {
+                    Some((before, _)) if namespace < before => continue,
+                    Some((before, limit)) if namespace == before => Some(*limit),
+                    _ => None,
+                };
+                // One that fails leaves the others their turn.
+                match look_in(backend, namespace, behind, &mut left, &mut checked).await {
+                    Ok(None) => {}
+                    Ok(Some(limit)) => {
+                        self.stopped_at = Some((namespace.clone(), limit));
+                        checked.look_in(0);
+                        return Ok(checked);
+                    }
+                    Err(_) => checked.errors += 1,
+                }
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(checked);
+            }
+        }
+    }
+}
+
+/// Looks at the limits of a namespace: at which it stopped, should there be more.
+async fn look_in(
+    backend: &dyn Backend,
+    namespace: &Namespace,
+    mut behind: Option<LimitId>,
+    left: &mut u32,
+    checked: &mut Checked,
+) -> Result<Option<LimitId>, EngineError> {
+    while let Some(first) = unblock::next_limited(backend, namespace, behind).await? {
+        if *left == 0 {
+            return Ok(behind);
+        }
+        *left -= 1;
+        behind = Some(first.by);
+        // One that cannot be asked keeps back whom it keeps back.
+        match let_go(backend, namespace, first).await {
+            Ok(let_go) => {
+                checked.let_go += let_go;
+                checked.look_on_after(let_go);
+            }
+            Err(_) => checked.errors += 1,
+        }
+    }
+    Ok(None)
+}
+
+/// Lets go whom one limit keeps back without need. `first` has waited longest.
+async fn let_go(
+    backend: &dyn Backend,
+    namespace: &Namespace,
+    first: Limited,
+) -> Result<u32, EngineError> {
+    let now = backend.server_time_ms().await?;
+    let room = match first.by {
+        LimitId::Budget(budget_id) => {
+            let status = backend.ask(GetBudgetStatus { budget_id }).await?;
+            if status.is_none_or(|it| it.blocked_by.is_none()) { limits::UNBLOCK_BATCH } else { 0 }
+        }
+        LimitId::Quota(id) => free(backend, id, now).await?,
+    };
+    let most = match room {
+        0 if !applies(backend, first).await? => limits::UNBLOCK_BATCH,
+        0 if now.since(first.blocked_at) >= limits::LIMIT_PATIENCE_MS => LOOKED_AT_AGAIN,
+        room => room.min(limits::UNBLOCK_BATCH),
+    };
+    unblock::let_go(backend, namespace, first.by, most).await
+}
+
+/// How many a quota policy has room for whom nobody in its line would take it from.
+async fn free(
+    backend: &dyn Backend,
+    quota_policy_id: QuotaPolicyId,
+    now: TimestampMs,
+) -> Result<u32, EngineError> {
+    let question = DescribeQuotaPolicy { quota_policy_id, holders_from: 0, limit: 1 };
+    let Some(found) = backend.ask(question).await? else { return Ok(u32::MAX) };
+    let closed = found.policy.window_opens_at.is_some_and(|at| at > now);
+    if closed || found.policy.waiting > 0 {
+        return Ok(0);
+    }
+    let spec = found.policy.spec;
+    let free = spec.max_concurrent.saturating_sub(found.policy.slots);
+    Ok(if spec.limits_concurrency() { free } else { u32::MAX })
+}
+
+/// Whether the limit that keeps it back still applies to it.
+async fn applies(backend: &dyn Backend, kept: Limited) -> Result<bool, EngineError> {
+    let found = backend.ask(ReadStanding { execution_id: kept.execution_id }).await?;
+    Ok(found.is_some_and(|found| found.applicant.standing.contains(kept.by)))
+}

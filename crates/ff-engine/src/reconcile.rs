@@ -1,0 +1,145 @@
+//! Reconcilers: records are compared with what lists and counts them, page by page, and what records
+//! decide by themselves is made right. What they find should not be possible, so it is told and counted.
+//!
+//! An edge has no state of its own, and what is left of a resolution, of a cancel or of a group that
+//! decided is work in rows beside its flow, which the flow's timer leads to. So whatever could keep it
+//! from being carried on shows in the flow: one look at flows is that of four scanners.
+
+use std::time::{Duration, Instant};
+
+use ff_core::backend::{Backend, Pending};
+use ff_core::error::EngineError;
+use ff_core::id::DocumentKind;
+use ff_core::limits;
+use ff_core::operation::{Part, Reconcile, Reconciled, ScannerFilter};
+use ff_core::state::DueKind;
+
+use crate::options::EngineOptions;
+use crate::report::Report;
+use crate::scanner::{ScanResult, Scanner};
+
+pub(crate) const BUDGETS: &str = "budget_reconciler";
+pub(crate) const QUOTAS: &str = DueKind::QuotaReconciler.scanner();
+pub(crate) const FLOWS: &str = DueKind::FlowProjector.scanner();
+pub(crate) const EDGE_CANCELS: &str = "edge_cancel_reconciler";
+pub(crate) const INDEXES: &str = "index_reconciler";
+
+/// Scanners that a look at flows serves as well.
+const OF_FLOWS: [&str; 3] =
+    [DueKind::DependencyReconciler.scanner(), EDGE_CANCELS, DueKind::CancelReconciler.scanner()];
+
+/// Violations of one page that are told one by one; all are counted.
+const TOLD: usize = 10;
+
+/// Goes through some parts of the store, one page a visit, and begins again at the end.
+pub(crate) struct Reconciler {
+    name: &'static str,
+    /// Scanners whose work it does as well.
+    others: &'static [&'static str],
+    interval: Duration,
+    filter: ScannerFilter,
+    parts: &'static [Part],
+    /// The part it is at, and where in it.
+    at: usize,
+    cursor: Option<String>,
+}
+
+impl Reconciler {
+    pub(crate) fn of_budgets(options: &EngineOptions) -> Self {
+        Self::new(options, (BUDGETS, &[]), &[Part::Documents(DocumentKind::Budget)])
+    }
+
+    pub(crate) fn of_quotas(options: &EngineOptions) -> Self {
+        Self::new(options, (QUOTAS, &[]), &[Part::Documents(DocumentKind::QuotaPolicy)])
+    }
+
+    pub(crate) fn of_flows(options: &EngineOptions) -> Self {
+        Self::new(options, (FLOWS, &OF_FLOWS), &[Part::Documents(DocumentKind::Flow)])
+    }
+
+    pub(crate) fn of_indexes(options: &EngineOptions) -> Self {
+        let parts = const {
+            &[
+                Part::Executions,
+                Part::Entries,
+                Part::Documents(DocumentKind::Worker),
+                Part::Documents(DocumentKind::Lane),
+                Part::Documents(DocumentKind::Namespace),
+            ]
+        };
+        Self::new(options, (INDEXES, &[]), parts)
+    }
+
+    /// As often as the most urgent of its names.
+    fn new(
+        options: &EngineOptions,
+        (name, others): (&'static str, &'static [&'static str]),
+        parts: &'static [Part],
+    ) -> Self {
+        let intervals = others.iter().map(|name| options.intervals.of(name));
+        let interval = intervals.fold(options.intervals.of(name), Duration::min);
+        Self { name, others, interval, filter: options.filter.clone(), parts, at: 0, cursor: None }
+    }
+
+    async fn page(
+        &mut self,
+        backend: &dyn Backend,
+        report: &Report,
+    ) -> Result<ScanResult, EngineError> {
+        let Some(part) = self.parts.get(self.at).copied() else { return Ok(ScanResult::default()) };
+        let begun = Instant::now();
+        let (filter, cursor) = (self.filter.clone(), self.cursor.take());
+        let page = Reconcile { part, filter, cursor, limit: limits::RECONCILE_BATCH };
+        let done = backend.reconcile(page).await;
+        self.cursor = done.as_ref().ok().and_then(|done| done.next_cursor.clone());
+        // A part that cannot be looked at does not keep the others from their turn.
+        if self.cursor.is_none() {
+            self.at = (self.at + 1) % self.parts.len();
+        }
+        let done = done?;
+        self.tell(report, &done, begun.elapsed());
+        let processed = u32::try_from(done.found.checked).unwrap_or(u32::MAX);
+        Ok(ScanResult { processed, ..ScanResult::default() })
+    }
+
+    fn tell(&self, report: &Report, done: &Reconciled, lasted: Duration) {
+        let found = &done.found.violations;
+        for violation in found.iter().take(TOLD) {
+            tracing::error!(scanner = self.name, ?violation, "an invariant does not hold");
+        }
+        if !found.is_empty() {
+            let (found, mended) = (found.len(), done.mended);
+            tracing::error!(scanner = self.name, found, mended, "records were listed wrongly");
+        }
+        report.add_violations(self.name, u32::try_from(found.len()).unwrap_or(u32::MAX));
+        for name in self.others {
+            report.add_cycle(name, lasted);
+        }
+    }
+}
+
+impl Scanner for Reconciler {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    fn filter(&self) -> &ScannerFilter {
+        &self.filter
+    }
+
+    fn is_for_one(&self) -> bool {
+        true
+    }
+
+    fn visit<'a>(
+        &'a mut self,
+        backend: &'a dyn Backend,
+        report: &'a Report,
+    ) -> Pending<'a, Result<ScanResult, EngineError>> {
+        Box::pin(self.page(backend, report))
+    }
+}

@@ -1,0 +1,71 @@
+//! The API as a service.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{RawPathParams, Request};
+use axum::response::Response;
+use axum::routing::{MethodRouter, any, future::RouteFuture};
+use ff_core::backend::Backend;
+use ff_engine::Shutdown;
+use tower::Service;
+
+use crate::app::App;
+use crate::options::ServerOptions;
+use crate::route::Route;
+use crate::{serve, table};
+
+const PREFIX: &str = "/v1/namespaces/{namespace}";
+
+/// Every route over one store, callable in process and behind a socket alike.
+#[derive(Clone)]
+pub struct Api {
+    router: Router,
+}
+
+impl Api {
+    /// `shutdown` ends what waits and what streams.
+    pub fn new(backend: Arc<dyn Backend>, options: ServerOptions, shutdown: Shutdown) -> Self {
+        let app = App::new(backend, options, shutdown);
+        let mut router = Router::new();
+        for (path, routes) in table::by_path() {
+            let namespaced = routes.first().is_some_and(|route| route.is_namespaced());
+            let routes: Arc<[&'static Route]> = routes.into();
+            router = router.route(path, method_router(&app, &routes));
+            if namespaced {
+                let rest = path.strip_prefix("/v1").unwrap_or(path);
+                router = router.route(&format!("{PREFIX}{rest}"), method_router(&app, &routes));
+            }
+        }
+        Self { router: router.fallback(serve::unknown) }
+    }
+}
+
+fn method_router(app: &Arc<App>, routes: &Arc<[&'static Route]>) -> MethodRouter {
+    let (app, routes) = (Arc::clone(app), Arc::clone(routes));
+    any(move |path: RawPathParams, request: Request<Body>| {
+        let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        serve::serve(Arc::clone(&app), Arc::clone(&routes), path, request)
+    })
+}
+
+impl<B> Service<axum::http::Request<B>> for Api
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = RouteFuture<Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: axum::http::Request<B>) -> Self::Future {
+        self.router.call(request)
+    }
+}

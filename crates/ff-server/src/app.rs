@@ -1,0 +1,66 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use ff_core::backend::Backend;
+use ff_core::error::{Code, Refusal};
+use ff_engine::Shutdown;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::failure::Failed;
+use crate::namespaces::Namespaces;
+use crate::options::ServerOptions;
+use crate::rotas::Rotas;
+use crate::settled::Settled;
+
+pub(crate) struct App {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) options: ServerOptions,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) rotas: Rotas,
+    pub(crate) settled: Settled,
+    /// Long polls answer at once and streams end when it comes.
+    pub(crate) shutdown: Shutdown,
+    requests: Arc<Semaphore>,
+    tails: Arc<Semaphore>,
+}
+
+impl App {
+    pub(crate) fn new(
+        backend: Arc<dyn Backend>,
+        options: ServerOptions,
+        shutdown: Shutdown,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            namespaces: Namespaces::default(),
+            rotas: Rotas::default(),
+            settled: Settled::default(),
+            requests: Arc::new(Semaphore::new(options.max_requests)),
+            tails: Arc::new(Semaphore::new(options.max_stream_tails)),
+            shutdown,
+            backend,
+            options,
+        })
+    }
+
+    /// The kind of store, as handles name it.
+    pub(crate) fn store(&self) -> &'static str {
+        self.backend.settings().store
+    }
+
+    /// A place among the requests under way. Who finds none is better told at once than served late.
+    pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, Failed> {
+        let detail = "too many requests are under way";
+        Arc::clone(&self.requests)
+            .try_acquire_owned()
+            .map_err(|_| Refusal::new(Code::Unavailable, detail).into())
+    }
+
+    /// A place among those who follow.
+    pub(crate) fn admit_tail(&self) -> Result<OwnedSemaphorePermit, Failed> {
+        let detail = "too many streams are followed";
+        Arc::clone(&self.tails)
+            .try_acquire_owned()
+            .map_err(|_| Refusal::new(Code::ResourceExhausted, detail).into())
+    }
+}

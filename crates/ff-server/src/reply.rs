@@ -1,0 +1,71 @@
+//! Answers that went well.
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use ff_api::list::Page;
+use ff_core::content::Content;
+use serde::Serialize;
+
+use crate::call::Call;
+use crate::failure::Failed;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A JSON document.
+pub(crate) fn json(status: u16, value: &impl Serialize) -> Result<Response, Failed> {
+    let body = serde_json::to_vec(value)
+        .map_err(|error| ff_core::error::EngineError::bug(format!("an answer: {error}")))?;
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    Ok(response)
+}
+
+pub(crate) fn ok(value: &impl Serialize) -> Result<Response, Failed> {
+    json(200, value)
+}
+
+/// Done, and nothing to say.
+pub(crate) fn nothing() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+/// Adds a header, unless its value is none that can be sent.
+pub(crate) fn with(mut response: Response, name: HeaderName, value: &str) -> Response {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+    response
+}
+
+/// What holds a token must not stay in any cache.
+pub(crate) fn not_stored(response: Response) -> Response {
+    with(response, header::CACHE_CONTROL, "no-store")
+}
+
+/// Which revision of a thing the answer shows.
+pub(crate) fn tagged(response: Response, revision: u64) -> Response {
+    with(response, header::ETAG, &format!("\"{revision}\""))
+}
+
+/// The bytes themselves. They are somebody else's: no browser may take them for a page of ours.
+pub(crate) fn raw(content: Content) -> Response {
+    let response = Response::new(Body::from(content.bytes));
+    let response = with(response, header::CONTENT_TYPE, &content.content_type);
+    with(response, header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'")
+}
+
+/// A page, with a link to the next.
+pub(crate) fn page<T: Serialize>(call: &Call, page: &Page<T>) -> Result<Response, Failed> {
+    let response = ok(page)?;
+    let Some(cursor) = &page.next_cursor else { return Ok(response) };
+    let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
+    let others = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("cursor="));
+    let cursor = format!("cursor={cursor}");
+    let query: Vec<&str> = others.chain([cursor.as_str()]).collect();
+    let link = format!("<{path}?{}>; rel=\"next\"", query.join("&"));
+    Ok(with(response, header::LINK, &link))
+}

@@ -1,0 +1,200 @@
+//! One route: all that is said of it stands together.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use axum::http::Method;
+use axum::response::Response;
+use ff_core::state::Scope;
+use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+
+use crate::call::Call;
+use crate::failure::Failed;
+
+/// Bodies that carry little besides names and numbers.
+pub(crate) const SMALL: usize = 96 << 10;
+
+pub(crate) type Handled = Pin<Box<dyn Future<Output = Result<Response, Failed>> + Send>>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+/// A form of the wire, for the description.
+#[derive(Clone, Copy)]
+pub(crate) struct Form {
+    pub(crate) name: fn() -> String,
+    pub(crate) schema: fn() -> RefOr<Schema>,
+    /// The forms that it is made of.
+    pub(crate) parts: fn() -> Vec<(String, RefOr<Schema>)>,
+}
+
+/// What a route takes as its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// A JSON object, or nothing.
+    Object,
+    /// Also bytes as they are, with `?raw=true` and the fields as parameters.
+    ObjectOrRaw,
+    /// Also a JSON document on each line.
+    ObjectOrLines,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy)]
+pub(crate) struct Route {
+    pub(crate) verb: Verb,
+    pub(crate) path: &'static str,
+    /// What it does, in a few words.
+    pub(crate) summary: &'static str,
+    /// What a key must be allowed to do; none: the route is open.
+    pub(crate) scope: Option<Scope>,
+    pub(crate) takes: Takes,
+    pub(crate) body_bytes: usize,
+    pub(crate) request: Option<Form>,
+    /// The request also carries the fields of a fence.
+    pub(crate) fenced: bool,
+    pub(crate) query: Option<Form>,
+    /// Longest `wait_ms`; none: it does not wait.
+    pub(crate) wait_ms: Option<u64>,
+    /// `wait_ms` may stand in the body too.
+    pub(crate) waits_in_body: bool,
+    /// Statuses and forms of replies.
+    pub(crate) status: u16,
+    pub(crate) reply: Option<Form>,
+    pub(crate) run: fn(Call) -> Handled,
+}
+
+pub(crate) const fn form<T: ToSchema>() -> Form {
+    Form {
+        name: || T::name().into_owned(),
+        schema: T::schema,
+        parts: || {
+            let mut parts = Vec::new();
+            T::schemas(&mut parts);
+            parts
+        },
+    }
+}
+
+impl Verb {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    /// Whether a request of this method asks for it. Who asks for the head only gets what a GET gets,
+    /// and the connection leaves the body out.
+    pub(crate) fn serves(self, method: &Method) -> bool {
+        method.as_str() == self.as_str() || (self == Self::Get && method == Method::HEAD)
+    }
+
+    pub(crate) const fn has_body(self) -> bool {
+        !matches!(self, Self::Get)
+    }
+}
+
+impl Route {
+    pub(crate) const fn new(
+        verb: Verb,
+        path: &'static str,
+        scope: Scope,
+        summary: &'static str,
+        run: fn(Call) -> Handled,
+    ) -> Self {
+        Self { scope: Some(scope), ..Self::open(verb, path, summary, run) }
+    }
+
+    /// A route that needs no key.
+    pub(crate) const fn open(
+        verb: Verb,
+        path: &'static str,
+        summary: &'static str,
+        run: fn(Call) -> Handled,
+    ) -> Self {
+        Self {
+            verb,
+            path,
+            summary,
+            scope: None,
+            takes: Takes::Object,
+            body_bytes: SMALL,
+            request: None,
+            fenced: false,
+            query: None,
+            wait_ms: None,
+            waits_in_body: false,
+            status: 200,
+            reply: None,
+            run,
+        }
+    }
+
+    pub(crate) const fn takes<T: ToSchema>(mut self) -> Self {
+        self.request = Some(form::<T>());
+        self
+    }
+
+    pub(crate) const fn up_to(mut self, body_bytes: usize) -> Self {
+        self.body_bytes = body_bytes;
+        self
+    }
+
+    pub(crate) const fn or_raw(mut self) -> Self {
+        self.takes = Takes::ObjectOrRaw;
+        self
+    }
+
+    pub(crate) const fn or_lines(mut self) -> Self {
+        self.takes = Takes::ObjectOrLines;
+        self
+    }
+
+    pub(crate) const fn fenced(mut self) -> Self {
+        self.fenced = true;
+        self
+    }
+
+    pub(crate) const fn asks<T: ToSchema>(mut self) -> Self {
+        self.query = Some(form::<T>());
+        self
+    }
+
+    pub(crate) const fn waits(mut self, most_ms: u64) -> Self {
+        self.wait_ms = Some(most_ms);
+        self
+    }
+
+    pub(crate) const fn waits_in_body(mut self, most_ms: u64) -> Self {
+        self.waits_in_body = true;
+        self.waits(most_ms)
+    }
+
+    pub(crate) const fn answers<T: ToSchema>(mut self, status: u16) -> Self {
+        self.reply = Some(form::<T>());
+        self.status = status;
+        self
+    }
+
+    pub(crate) const fn answers_nothing(mut self) -> Self {
+        self.status = 204;
+        self
+    }
+
+    /// Whether `/v1/namespaces/{namespace}` may stand before it.
+    pub(crate) fn is_namespaced(&self) -> bool {
+        self.path.starts_with("/v1/") && self.path != "/v1/capabilities"
+    }
+}

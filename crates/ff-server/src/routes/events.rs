@@ -1,0 +1,194 @@
+//! The log: of everything, and of one execution.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::Response;
+use ff_api::event::{Event, EventPage, Events};
+use ff_api::list::{Page, Paging, scope};
+use ff_core::backend::{BackendExt as _, EventsAfter};
+use ff_core::cursor;
+use ff_core::error::EngineError;
+use ff_core::id::ExecutionId;
+use ff_core::limits;
+use ff_core::read::{EventFilter, Follow, From, ListEvents};
+
+use crate::app::App;
+use crate::call::Call;
+use crate::failure::Failed;
+use crate::reply;
+use crate::route::Route;
+use crate::route::Verb::Get;
+use crate::sse::{self, Chunk, Feed, QUIET};
+use ff_core::state::Scope::EventsRead;
+
+/// One at a time: a place in the log is known behind all that was read, and every event is sent with
+/// the place behind it, so that whoever comes back hears none twice.
+const PIECE: u32 = 1;
+
+pub(super) const ROUTES: &[Route] = &[
+    Route::new(
+        Get,
+        "/v1/events",
+        EventsRead,
+        "Read the log, wait for events, or follow them",
+        |call| Box::pin(events(call)),
+    )
+    .asks::<Events>()
+    .waits(limits::CLAIM_WAIT_MS)
+    .answers::<EventPage>(200),
+    Route::new(
+        Get,
+        "/v1/executions/{execution_id}/events",
+        EventsRead,
+        "List the events of an execution, or follow them",
+        |call| Box::pin(of_execution(call)),
+    )
+    .asks::<Paging>()
+    .answers::<Page<Event>>(200),
+];
+
+fn from(text: Option<&str>) -> From {
+    match text {
+        None | Some("") => From::Now,
+        Some("start") => From::Start,
+        Some(cursor) => From::Cursor(cursor.to_owned()),
+    }
+}
+
+fn last_seen(call: &Call) -> Option<&str> {
+    let seen = call.headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    seen.filter(|text| !text.is_empty())
+}
+
+async fn events(call: Call) -> Result<Response, Failed> {
+    let form: Events = call.query()?;
+    let filter = form.filter(call.namespace.clone())?;
+    if call.accepts(sse::MEDIA_TYPE) {
+        return follow(&call, filter, &form).await;
+    }
+    let limit = form.limit.unwrap_or(limits::PAGE);
+    let follow = Follow { filter, from: from(form.after.as_deref()), limit };
+    let mut shutdown = call.app.shutdown.clone();
+    let waiting = call.backend().events(follow.clone(), call.wait);
+    let after = match shutdown.or(waiting).await {
+        Some(after) => after?,
+        None => call.backend().events(follow, Duration::ZERO).await?,
+    };
+    let items = after.items.into_iter().map(Event::from).collect();
+    reply::ok(&EventPage { items, next_cursor: after.cursor, gap: after.gap })
+}
+
+async fn follow(call: &Call, filter: EventFilter, form: &Events) -> Result<Response, Failed> {
+    let from = from(last_seen(call).or(form.after.as_deref()));
+    // The place is taken, and a bad cursor refused, before the stream begins.
+    let first = Follow { filter: filter.clone(), from, limit: PIECE };
+    let first = call.backend().events(first, Duration::ZERO).await?;
+    let place = call.app.admit_tail()?;
+    let app = Arc::clone(&call.app);
+    let feed = Log { app, filter, cursor: first.cursor.clone(), first: Some(chunk(first)) };
+    Ok(sse::response(feed, call.app.shutdown.clone(), place))
+}
+
+/// What was read, as it is sent.
+fn chunk(after: EventsAfter) -> Chunk {
+    let mut chunk = Chunk::default();
+    if after.gap {
+        chunk.push(None, "gap", &serde_json::json!({}));
+    }
+    for event in after.items.into_iter().map(Event::from) {
+        chunk.push(Some(&after.cursor), event.type_.as_str(), &event);
+    }
+    chunk
+}
+
+/// Follows the log.
+struct Log {
+    app: Arc<App>,
+    filter: EventFilter,
+    cursor: String,
+    first: Option<Chunk>,
+}
+
+impl Feed for Log {
+    async fn next(&mut self) -> Option<Chunk> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        let from = From::Cursor(self.cursor.clone());
+        let follow = Follow { filter: self.filter.clone(), from, limit: PIECE };
+        let after = self.app.backend.events(follow, QUIET).await.ok()?;
+        self.cursor.clone_from(&after.cursor);
+        Some(chunk(after))
+    }
+}
+
+async fn of_execution(call: Call) -> Result<Response, Failed> {
+    let paging: Paging = call.query()?;
+    let execution_id = call.execution_id()?;
+    let record = call.app.namespaces.record(call.backend(), &call.namespace, execution_id).await?;
+    let scope = scope("events", &call.namespace, execution_id);
+    let place = last_seen(&call).or(paging.cursor.as_deref());
+    let after_seq = place.map(|text| cursor::decode::<u64>(&scope, text)).transpose()?;
+    let after_seq = after_seq.unwrap_or(0);
+    if call.accepts(sse::MEDIA_TYPE) {
+        let filter = EventFilter {
+            namespace: Some(record.namespace.clone()),
+            lanes: vec![record.lane.clone()],
+            ..EventFilter::default()
+        };
+        let now = Follow { filter: filter.clone(), from: From::Now, limit: 1 };
+        let cursor = call.backend().events(now, Duration::ZERO).await?.cursor;
+        let place = call.app.admit_tail()?;
+        let app = Arc::clone(&call.app);
+        let feed = OfExecution { app, execution_id, scope, after_seq, filter, cursor };
+        return Ok(sse::response(feed, call.app.shutdown.clone(), place));
+    }
+    let limit = paging.limit();
+    let page = call.ask(ListEvents { execution_id, after_seq, limit }).await?;
+    let items: Vec<Event> = page.items.into_iter().map(Into::into).collect();
+    let next_cursor = page.next.map(|seq| cursor::encode(&scope, &seq));
+    reply::page(&call, &Page::new(items, next_cursor))
+}
+
+/// Follows one execution. The log as a whole tells when to look.
+struct OfExecution {
+    app: Arc<App>,
+    execution_id: ExecutionId,
+    scope: String,
+    after_seq: u64,
+    filter: EventFilter,
+    cursor: String,
+}
+
+impl OfExecution {
+    async fn look(&mut self) -> Result<Chunk, EngineError> {
+        let (execution_id, after_seq) = (self.execution_id, self.after_seq);
+        let question = ListEvents { execution_id, after_seq, limit: limits::PAGE_MAX };
+        let page = self.app.backend.ask(question).await?;
+        let mut chunk = Chunk::default();
+        if page.gap {
+            chunk.push(None, "gap", &serde_json::json!({}));
+        }
+        for envelope in page.items {
+            self.after_seq = envelope.event.seq;
+            let id = cursor::encode(&self.scope, &self.after_seq);
+            let event = Event::from(envelope);
+            chunk.push(Some(&id), event.type_.as_str(), &event);
+        }
+        Ok(chunk)
+    }
+}
+
+impl Feed for OfExecution {
+    async fn next(&mut self) -> Option<Chunk> {
+        let chunk = self.look().await.ok()?;
+        if !chunk.is_empty() {
+            return Some(chunk);
+        }
+        let from = From::Cursor(self.cursor.clone());
+        let follow = Follow { filter: self.filter.clone(), from, limit: limits::PAGE_MAX };
+        self.cursor = self.app.backend.events(follow, QUIET).await.ok()?.cursor;
+        self.look().await.ok()
+    }
+}

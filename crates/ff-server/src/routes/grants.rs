@@ -1,0 +1,89 @@
+//! Grants: for schedulers that are not the worker, and for operators.
+
+use axum::response::Response;
+use ff_api::grant::{ClaimByName, ClaimForWorker, Grant, Reclaim, Reclaimed};
+use ff_api::task::Task;
+use ff_core::backend::BackendExt as _;
+use ff_core::error::Code;
+
+use super::leases::handed_out;
+use super::reads::own;
+use crate::call::Call;
+use crate::failure::Failed;
+use crate::reply;
+use crate::route::Route;
+use crate::route::Verb::Post;
+use ff_core::state::Scope::{Admin, WorkersClaim};
+
+pub(super) const ROUTES: &[Route] = &[
+    Route::new(
+        Post,
+        "/v1/workers/{worker_id}/claim",
+        WorkersClaim,
+        "Set the next execution aside for a worker",
+        |call| Box::pin(claim_for_worker(call)),
+    )
+    .takes::<ClaimForWorker>()
+    .answers::<Grant>(200),
+    Route::new(
+        Post,
+        "/v1/executions/{execution_id}/claim",
+        WorkersClaim,
+        "Claim an execution from a grant",
+        |call| Box::pin(claim(call)),
+    )
+    .takes::<ClaimByName>()
+    .answers::<Task>(200),
+    Route::new(
+        Post,
+        "/v1/executions/{execution_id}/reclaim",
+        WorkersClaim,
+        "Set an execution whose lease was lost aside",
+        |call| Box::pin(reclaim(call)),
+    )
+    .takes::<Reclaim>()
+    .answers::<Reclaimed>(200),
+    Route::new(
+        Post,
+        "/v1/executions/{execution_id}/grant-and-claim",
+        Admin,
+        "Give an execution to a worker",
+        |call| Box::pin(grant_and_claim(call)),
+    )
+    .takes::<ClaimByName>()
+    .answers::<Task>(200),
+];
+
+async fn claim_for_worker(mut call: Call) -> Result<Response, Failed> {
+    let form: ClaimForWorker = call.body()?;
+    let claim = form.operation(call.namespace.clone(), call.parsed("worker_id")?)?;
+    match call.backend().claim_for_worker(claim).await? {
+        Some(grant) => reply::ok(&Grant::from(grant)),
+        None => Ok(reply::nothing()),
+    }
+}
+
+async fn claim(mut call: Call) -> Result<Response, Failed> {
+    let form: ClaimByName = call.body()?;
+    let id = own(&call).await?;
+    let task = match call.backend().take_up(form.claim(id)).await {
+        Err(error) if error.code() == Code::UseClaimResumedExecution => {
+            call.backend().take_up(form.claim_resumed(id)).await?
+        }
+        taken => taken?,
+    };
+    reply::ok(&handed_out(&call, *task))
+}
+
+async fn reclaim(mut call: Call) -> Result<Response, Failed> {
+    let form: Reclaim = call.body()?;
+    let operation = form.operation(own(&call).await?)?;
+    reply::ok(&Reclaimed::from(call.act(operation).await?))
+}
+
+async fn grant_and_claim(mut call: Call) -> Result<Response, Failed> {
+    let form: ClaimByName = call.body()?;
+    let id = own(&call).await?;
+    let task = call.backend().take_up(form.grant_and_claim(id)).await?;
+    reply::ok(&handed_out(&call, *task))
+}

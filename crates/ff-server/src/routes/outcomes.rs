@@ -1,0 +1,128 @@
+//! How an attempt ends, or stops for a while, by its worker's word.
+
+use axum::response::Response;
+use ff_api::execution::{PutAside, State};
+use ff_api::fence::Fence;
+use ff_api::outcome::{Complete, Completed, Delay, Fail, Failed as AttemptFailed, WaitChildren};
+use ff_core::id::{Authority, ExecutionId};
+use ff_core::operation;
+use ff_core::state::PublicState;
+use ff_core::time::TimestampMs;
+
+use crate::call::Call;
+use crate::failure::Failed;
+use crate::reply;
+use crate::route::Route;
+use crate::route::Verb::Post;
+use ff_core::state::Scope::WorkersClaim;
+
+/// A result of the largest size, in base64, with all that stands around it.
+const COMPLETE_BYTES: usize = 3 << 19;
+
+pub(super) const ROUTES: &[Route] = &[
+    Route::new(
+        Post,
+        "/v1/executions/{execution_id}/complete",
+        WorkersClaim,
+        "Complete a task",
+        |call| Box::pin(complete(call)),
+    )
+    .takes::<Complete>()
+    .fenced()
+    .or_raw()
+    .up_to(COMPLETE_BYTES)
+    .answers::<Completed>(200),
+    Route::new(Post, "/v1/executions/{execution_id}/fail", WorkersClaim, "Fail a task", |call| {
+        Box::pin(fail(call))
+    })
+    .takes::<Fail>()
+    .fenced()
+    .answers::<AttemptFailed>(200),
+    Route::new(
+        Post,
+        "/v1/executions/{execution_id}/delay",
+        WorkersClaim,
+        "Put a task aside for a while",
+        |call| Box::pin(delay(call)),
+    )
+    .takes::<Delay>()
+    .fenced()
+    .answers::<PutAside>(200),
+    Route::new(
+        Post,
+        "/v1/executions/{execution_id}/wait-children",
+        WorkersClaim,
+        "Let a task wait for other members of its flow",
+        |call| Box::pin(wait_children(call)),
+    )
+    .takes::<WaitChildren>()
+    .fenced()
+    .answers::<PutAside>(200),
+];
+
+/// The execution of the path and on whose authority the call acts on it. An operator shows no fence,
+/// so for one the namespace is read anew.
+async fn authorized(
+    call: &Call,
+    fence: &Fence,
+    source: Option<&str>,
+) -> Result<(ExecutionId, Authority), Failed> {
+    let id = call.execution_id()?;
+    let authority = fence.authority(id, call.app.store(), source)?;
+    let (namespaces, backend) = (&call.app.namespaces, call.backend());
+    match authority {
+        Authority::Fence(_) => namespaces.check(backend, &call.namespace, id).await?,
+        Authority::Override => {
+            namespaces.record(backend, &call.namespace, id).await?;
+        }
+    }
+    Ok((id, authority))
+}
+
+async fn complete(mut call: Call) -> Result<Response, Failed> {
+    let (mut fields, raw) = call.fields();
+    let fence = Fence::take(&mut fields)?;
+    let form: Complete = fields.read()?;
+    let (id, authority) = authorized(&call, &fence, form.source.as_deref()).await?;
+    let completed = call.act(form.operation(id, authority, raw)?).await?;
+    for task in &completed.tasks {
+        call.app.namespaces.note(task.execution_id, &task.namespace);
+    }
+    reply::ok(&Completed::from(completed))
+}
+
+async fn fail(mut call: Call) -> Result<Response, Failed> {
+    let (fence, form): (_, Fail) = call.fenced()?;
+    let (id, authority) = authorized(&call, &fence, form.source.as_deref()).await?;
+    reply::ok(&AttemptFailed::from(call.act(form.operation(id, authority)).await?))
+}
+
+async fn delay(mut call: Call) -> Result<Response, Failed> {
+    let (fence, form): (_, Delay) = call.fenced()?;
+    let (id, authority) = authorized(&call, &fence, form.source.as_deref()).await?;
+    let delayed = call.act(form.operation(id, authority)?).await?;
+    let operation::Delayed { delay_until, public_state, replayed } = delayed;
+    put_aside(&call, id, public_state, (Some(delay_until), None), replayed).await
+}
+
+async fn wait_children(mut call: Call) -> Result<Response, Failed> {
+    let (fence, form): (_, WaitChildren) = call.fenced()?;
+    let (id, authority) = authorized(&call, &fence, form.source.as_deref()).await?;
+    let wait = operation::WaitChildren { execution_id: id, authority, children: form.children };
+    let operation::WaitingChildren { unresolved, public_state, replayed } = call.act(wait).await?;
+    put_aside(&call, id, public_state, (None, Some(unresolved)), replayed).await
+}
+
+/// The state as the step left it; the vector beside it is as it is now.
+async fn put_aside(
+    call: &Call,
+    id: ExecutionId,
+    public_state: PublicState,
+    (delay_until, unresolved): (Option<TimestampMs>, Option<u32>),
+    replayed: bool,
+) -> Result<Response, Failed> {
+    let record = call.app.namespaces.record(call.backend(), &call.namespace, id).await?;
+    let State { state_vector, .. } = record.state.into();
+    let delay_until = delay_until.map(Into::into);
+    reply::ok(&PutAside { public_state, state_vector, delay_until, unresolved, replayed })
+}

@@ -1,0 +1,96 @@
+//! What the server says of itself.
+
+use axum::http::header;
+use axum::response::Response;
+use ff_api::problem::{Failure, Problem};
+use ff_api::system::{Capabilities, Health, Partitions, Supports, Version};
+use ff_core::error::Code;
+
+use crate::call::Call;
+use crate::failure::Failed;
+use crate::route::Route;
+use crate::route::Verb::Get;
+use crate::{openapi, problems, reply};
+use ff_core::state::Scope::ExecutionsRead;
+
+pub(super) const ROUTES: &[Route] = &[
+    Route::open(Get, "/healthz", "Whether the server runs and its store answers", |call| {
+        Box::pin(ready(call))
+    })
+    .answers::<Health>(200),
+    Route::open(Get, "/livez", "Whether the server runs", |call| Box::pin(live(call)))
+        .answers::<Health>(200),
+    Route::open(Get, "/readyz", "Whether the server can take requests", |call| {
+        Box::pin(ready(call))
+    })
+    .answers::<Health>(200),
+    Route::open(Get, "/version", "Version of the server", |call| Box::pin(version(call)))
+        .answers::<Version>(200),
+    Route::open(Get, "/openapi.json", "This description", |call| Box::pin(description(call))),
+    Route::open(Get, "/problems/{code}", "What a code means", |call| Box::pin(problem(call))),
+    Route::new(Get, "/v1/capabilities", ExecutionsRead, "What the store can do", |call| {
+        Box::pin(capabilities(call))
+    })
+    .answers::<Capabilities>(200),
+];
+
+async fn live(_: Call) -> Result<Response, Failed> {
+    reply::ok(&Health { status: "ok".to_owned(), reasons: Vec::new() })
+}
+
+async fn ready(call: Call) -> Result<Response, Failed> {
+    let reason = if call.app.shutdown.is_requested() {
+        Some("the server is stopping".to_owned())
+    } else {
+        call.backend().ping().await.err().map(|error| format!("the store does not answer: {error}"))
+    };
+    match reason {
+        None => reply::ok(&Health { status: "ok".to_owned(), reasons: Vec::new() }),
+        Some(reason) => Err(Failure::new(Problem::new(Code::Unavailable, reason)).into()),
+    }
+}
+
+async fn version(_: Call) -> Result<Response, Failed> {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    reply::ok(&Version { version, api: "v1".to_owned() })
+}
+
+async fn description(_: Call) -> Result<Response, Failed> {
+    reply::ok(&openapi::document())
+}
+
+async fn problem(call: Call) -> Result<Response, Failed> {
+    let Ok(code) = call.part("code").parse::<Code>() else {
+        let problem = Problem::new(Code::RouteNotFound, "there is no such code");
+        return Err(Failure::new(problem).into());
+    };
+    let page = Response::new(problems::page(code).into());
+    Ok(reply::with(page, header::CONTENT_TYPE, "text/markdown; charset=utf-8"))
+}
+
+async fn capabilities(call: Call) -> Result<Response, Failed> {
+    let identity = call.backend().identity();
+    let partitions = call.backend().settings().partitions;
+    let embedded = identity.backend == "sqlite";
+    reply::ok(&Capabilities {
+        backend: identity.backend.to_owned(),
+        version: identity.version,
+        durability: identity.durability,
+        partitions: Partitions {
+            flow: partitions.flow,
+            budget: partitions.budget,
+            quota: partitions.quota,
+        },
+        supports: Supports {
+            executions: true,
+            flows: true,
+            suspension: true,
+            streams: true,
+            events: true,
+            budgets: true,
+            quotas: true,
+            many_processes: !embedded,
+            exact_priority: embedded || identity.backend == "postgres",
+        },
+    })
+}

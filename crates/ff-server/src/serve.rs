@@ -1,0 +1,238 @@
+//! The way of every request to its handler: what all routes share is checked here, once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body as HttpBody;
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use ff_api::object::{Invalid, Object};
+use ff_api::problem::{Failure, FieldError, Problem};
+use ff_api::submit::raw_content;
+use ff_core::error::{Code, EngineError};
+use ff_core::id::Namespace;
+
+use crate::app::App;
+use crate::body;
+use crate::call::{Body, Call};
+use crate::failure::{self, Failed};
+use crate::gate;
+use crate::route::{Route, Takes};
+use crate::table;
+use crate::trace::{REQUEST_ID, Trace};
+use crate::wait;
+
+/// Longest part of a path that names something, decoded.
+const PART_BYTES: usize = 256;
+const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
+
+/// Answers a request for a path that these routes serve.
+pub(crate) async fn serve(
+    app: Arc<App>,
+    routes: Arc<[&'static Route]>,
+    path: Vec<(String, String)>,
+    request: Request,
+) -> Response {
+    let (head, body) = request.into_parts();
+    let mut trace = Trace::of(&head);
+    let route = routes.iter().copied().find(|route| route.verb.serves(&head.method));
+    trace.by_parameter = route.is_some_and(|route| !route.verb.has_body());
+    let answered = match (gate::check(&head), route) {
+        (Err(refusal), _) => Err(refusal.into()),
+        (Ok(()), None) => Err(wrong_method(&routes, &head)),
+        (Ok(()), Some(route)) => run(app, route, path, (head, body), &trace).await,
+    };
+    finish(answered, &trace)
+}
+
+/// Answers a request for a path that nothing serves.
+pub(crate) async fn unknown(request: Request) -> Response {
+    let (head, _) = request.into_parts();
+    let trace = Trace::of(&head);
+    let not_found = Problem::new(Code::RouteNotFound, "nothing is served under this path");
+    let failed = gate::check(&head).err().map_or(Failure::new(not_found), Into::into);
+    finish(Err(failed.into()), &trace)
+}
+
+fn finish(answered: Result<Response, Failed>, trace: &Trace) -> Response {
+    let mut response = answered.unwrap_or_else(|failed| failure::response(failed, trace));
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
+    if let Ok(id) = HeaderValue::from_str(&trace.id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    response
+}
+
+fn wrong_method(routes: &[&Route], head: &Parts) -> Failed {
+    let detail = format!("{} is not served under this path", head.method);
+    let problem = Failure::new(Problem::new(Code::MethodNotAllowed, detail));
+    Failed::Method { allow: table::allowed(routes), problem }
+}
+
+async fn run(
+    app: Arc<App>,
+    route: &'static Route,
+    path: Vec<(String, String)>,
+    (head, body): (Parts, HttpBody),
+    trace: &Trace,
+) -> Result<Response, Failed> {
+    // Who waits holds nobody up, and is bounded by the number of connections.
+    let _place = if route.wait_ms.is_none() { Some(app.admit()?) } else { None };
+    let timeout = app.options.request_timeout;
+    let reading = async {
+        match route.verb.has_body() {
+            true => body::read(body, &head.headers, route).await,
+            false => Ok(Bytes::new()),
+        }
+    };
+    let bytes = within(timeout, reading).await??;
+    let call = call(app, route, path, &head, bytes, trace)?;
+    within(timeout + call.wait, (route.run)(call)).await?
+}
+
+async fn within<T>(timeout: Duration, work: impl Future<Output = T>) -> Result<T, Failed> {
+    tokio::time::timeout(timeout, work)
+        .await
+        .map_err(|_| EngineError::Timeout { detail: "the request took too long".to_owned() }.into())
+}
+
+/// Takes the request apart.
+fn call(
+    app: Arc<App>,
+    route: &'static Route,
+    mut path: Vec<(String, String)>,
+    head: &Parts,
+    bytes: Bytes,
+    trace: &Trace,
+) -> Result<Call, Failed> {
+    check_parts(&path)?;
+    let mut query = parameters(head.uri.query().unwrap_or(""))?;
+    let parameter = wait::parameter(route, &mut query)?;
+    let mut body = body_of(route, &mut query, &head.headers, bytes)?;
+    let mut fields = match &mut body {
+        Body::Object(object) | Body::Raw(object, _) => Some(object),
+        Body::Lines(_) => None,
+    };
+    let wait = wait::read(route, parameter, fields.as_deref_mut(), &head.headers)?;
+    let namespace = namespace(&mut path, &head.headers, fields.as_deref_mut())?;
+    if let Some(fields) = fields {
+        agree_with_path(&path, fields)?;
+    }
+    if route.query.is_none() && !matches!(body, Body::Raw(..)) {
+        let _: Nothing = query.read()?;
+    }
+    let target = head.uri.path_and_query().map_or("", |target| target.as_str()).to_owned();
+    let (headers, trace) = (head.headers.clone(), trace.clone());
+    Ok(Call { app, headers, target, namespace, trace, wait, path, query, body })
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+fn check_parts(path: &[(String, String)]) -> Result<(), Invalid> {
+    match path.iter().find(|(_, value)| value.len() > PART_BYTES) {
+        Some((name, _)) => {
+            let message = format!("a name in a path has at most {PART_BYTES} bytes");
+            Err(Invalid(vec![FieldError::parameter(name, message)]))
+        }
+        None => Ok(()),
+    }
+}
+
+fn body_of(
+    route: &Route,
+    query: &mut Object,
+    headers: &HeaderMap,
+    bytes: Bytes,
+) -> Result<Body, Failed> {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if route.takes == Takes::ObjectOrRaw && query.take::<bool>("raw")? == Some(true) {
+        let content = raw_content(bytes, content_type)?;
+        let fields = std::mem::replace(query, Object::Query(Vec::new()));
+        return Ok(Body::Raw(fields, content));
+    }
+    let is_lines = content_type.is_some_and(|text| text.starts_with("application/x-ndjson"));
+    if route.takes == Takes::ObjectOrLines && is_lines {
+        return Ok(Body::Lines(bytes));
+    }
+    Ok(Body::Object(Object::from_body(&bytes)?))
+}
+
+/// The pairs of a query string, decoded.
+fn parameters(query: &str) -> Result<Object, Invalid> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((decoded(name)?, decoded(value)?))
+    });
+    let pairs: Option<Vec<_>> = pairs.collect();
+    let pairs = pairs.ok_or_else(|| Invalid::document("the query string is malformed"))?;
+    Ok(Object::from_query(pairs))
+}
+
+/// Undoes percent-encoding; a plus is a space.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+            }
+            plain => plain,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The namespace that prefix, header and body agree on.
+fn namespace(
+    path: &mut Vec<(String, String)>,
+    headers: &HeaderMap,
+    fields: Option<&mut Object>,
+) -> Result<Namespace, Invalid> {
+    let named = path.iter().position(|(name, _)| name == "namespace");
+    let prefix = named.map(|at| path.remove(at).1);
+    let header = headers.get("ff-namespace").map(|value| value.to_str().unwrap_or("").to_owned());
+    let field: Option<String> = match fields {
+        Some(fields) => fields.take("namespace")?,
+        None => None,
+    };
+    let mut given = [prefix, header, field].into_iter().flatten();
+    let Some(first) = given.next() else { return Ok(Namespace::default()) };
+    if given.any(|other| other != first) {
+        let message = "path, Ff-Namespace and body name different namespaces";
+        return Err(Invalid::at("namespace", message));
+    }
+    Namespace::new(first).map_err(|error| Invalid::at("namespace", error))
+}
+
+/// What the path names may stand in the body too, if it is the same.
+fn agree_with_path(path: &[(String, String)], fields: &mut Object) -> Result<(), Invalid> {
+    for (name, value) in path {
+        let field: Option<String> = fields.take(name)?;
+        if field.is_some_and(|field| field != *value) {
+            return Err(Invalid::at(name, "path and body name different things"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn query_strings_are_decoded() {
+        assert_eq!(decoded("a+b%2Fc%c3%a9").as_deref(), Some("a b/cé"));
+        for bad in ["%", "%4", "%zz", "%ff"] {
+            assert_eq!(decoded(bad), None, "{bad}");
+        }
+    }
+}

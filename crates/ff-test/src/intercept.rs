@@ -1,0 +1,109 @@
+//! A backend that stands before another one and does as that does, except where a test says otherwise.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use ff_core::backend::{Backend, Identity, Pending, Upkeep};
+use ff_core::errand::Errands;
+use ff_core::error::EngineError;
+use ff_core::machine::Settings;
+use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
+use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
+use ff_core::time::TimestampMs;
+use ff_core::turns::Turn;
+
+/// What is done otherwise; the rest is left to the one behind it.
+pub trait Intercept: Send + Sync + 'static {
+    fn inner(&self) -> &dyn Backend;
+
+    fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
+        self.inner().apply(commands)
+    }
+
+    fn take(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Claimed, EngineError>> {
+        self.inner().take(claim, wait)
+    }
+
+    fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>> {
+        self.inner().query(query)
+    }
+
+    fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
+        self.inner().follow(topic, wait)
+    }
+}
+
+/// The backend that comes of it.
+pub struct Intercepted<T>(pub T);
+
+impl<T> Deref for Intercepted<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Intercept> Backend for Intercepted<T> {
+    fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
+        self.0.apply(commands)
+    }
+
+    fn take(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Claimed, EngineError>> {
+        self.0.take(claim, wait)
+    }
+
+    fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>> {
+        self.0.query(query)
+    }
+
+    fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
+        self.0.follow(topic, wait)
+    }
+}
+
+impl<T: Intercept> Upkeep for Intercepted<T> {
+    fn backend_label(&self) -> &'static str {
+        self.0.inner().backend_label()
+    }
+
+    fn identity(&self) -> Identity {
+        self.0.inner().identity()
+    }
+
+    fn settings(&self) -> &Settings {
+        self.0.inner().settings()
+    }
+
+    fn errands(&self) -> &Errands {
+        self.0.inner().errands()
+    }
+
+    fn ping(&self) -> Pending<'_, Result<(), EngineError>> {
+        self.0.inner().ping()
+    }
+
+    fn server_time_ms(&self) -> Pending<'_, Result<TimestampMs, EngineError>> {
+        self.0.inner().server_time_ms()
+    }
+
+    fn trim(&self, trim: Trim) -> Pending<'_, Result<Trimmed, EngineError>> {
+        self.0.inner().trim(trim)
+    }
+
+    fn repair(&self) -> Pending<'_, Result<Repaired, EngineError>> {
+        self.0.inner().repair()
+    }
+
+    fn reconcile(&self, page: Reconcile) -> Pending<'_, Result<Reconciled, EngineError>> {
+        self.0.inner().reconcile(page)
+    }
+
+    fn take_turn(&self, turn: Turn) -> Pending<'_, Result<bool, EngineError>> {
+        self.0.inner().take_turn(turn)
+    }
+
+    fn shutdown_prepare(&self, grace: Duration) -> Pending<'_, Result<(), EngineError>> {
+        self.0.inner().shutdown_prepare(grace)
+    }
+}

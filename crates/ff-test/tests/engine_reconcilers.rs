@@ -1,0 +1,187 @@
+//! Reconcilers: whatever lists or counts records wrongly is found, counted and made right while the
+//! store is at work.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_backend_sqlite::{SqliteOptions, SqliteStore};
+use ff_backend_valkey::ValkeyStore;
+use ff_core::backend::{Backend, BackendExt, Upkeep};
+use ff_core::id::{ExecutionId, FlowId, Kind, Namespace};
+use ff_core::limits;
+use ff_core::operation::{GraphMember, Part, Reconcile, ScannerFilter, Submit, SubmitFlow};
+use ff_core::read::{Audit, DescribeFlow};
+use ff_core::state::MemberCounts;
+use ff_engine::{Engine, EngineOptions, Intervals, Shutdown};
+use ff_test::graphs::{create_flow, edge_of, name};
+use ff_test::registered::registration_of;
+use ff_test::servers::{Server, ServerOptions};
+use ff_test::{sound, workload};
+use rusqlite::Connection;
+use uuid::Uuid;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is there before it is spoiled: some that wait, one that runs, one with a delay, and a flow with
+/// two members.
+async fn fill(backend: &dyn Backend) -> FlowId {
+    let claim = workload::claim(0);
+    let lane = claim.lanes[0].lane.clone();
+    backend.call(registration_of(&claim)).await.unwrap();
+    let partitions = backend.settings().partitions;
+    let submit = |id| Submit::new(id, lane.clone(), Kind::new("test").unwrap());
+    let solo = || submit(ExecutionId::solo(Uuid::now_v7(), &partitions));
+    backend.call(solo()).await.unwrap();
+    assert_eq!(backend.claim(claim.clone(), Duration::ZERO).await.unwrap().len(), 1);
+    for _ in 0..5 {
+        backend.call(solo()).await.unwrap();
+    }
+    let later = Some(backend.server_time_ms().await.unwrap().after(3_600_000));
+    backend.call(Submit { delay_until: later, ..solo() }).await.unwrap();
+    let flow = create_flow();
+    let flow_id = flow.flow_id;
+    let member = |text| {
+        let id = ExecutionId::for_flow(Uuid::now_v7(), flow_id, &partitions);
+        GraphMember { name: name(text), submit: submit(id) }
+    };
+    let (members, edges) = (vec![member("a"), member("b")], vec![edge_of("a>b")]);
+    let edge_seed = Uuid::now_v7();
+    let graph = SubmitFlow { flow, members, edges, groups: Vec::new(), edge_seed };
+    backend.submit_graph(graph).await.unwrap();
+    flow_id
+}
+
+async fn counts(backend: &dyn Backend, flow_id: FlowId) -> MemberCounts {
+    backend.ask(DescribeFlow { flow_id }).await.unwrap().unwrap().counts
+}
+
+/// An engine finds all of it and makes it right, without a word from anybody.
+async fn is_made_right(backend: Arc<dyn Backend>) {
+    assert_ne!(backend.ask(Audit).await.unwrap().violations, []);
+    let intervals = Intervals::all(Duration::from_millis(100));
+    let engine =
+        Engine::new(Arc::clone(&backend), EngineOptions { intervals, ..EngineOptions::default() });
+    let report = engine.report();
+    let (stop, shutdown) = Shutdown::channel();
+    let engine = tokio::spawn(engine.run(shutdown));
+    let mended = async {
+        while !backend.ask(Audit).await.unwrap().violations.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, mended).await.expect("it is made right");
+    let violations = |name| {
+        let status = report.status().into_iter().find(|status| status.name == name);
+        status.map_or(0, |status| status.violations)
+    };
+    assert!(violations("index_reconciler") >= 2);
+    assert!(violations("flow_projector") >= 1);
+    stop.send_replace(true);
+    tokio::time::timeout(PATIENCE, engine).await.unwrap().unwrap();
+    assert_eq!(sound::violations(&*backend).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_on_sqlite_is_made_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ff.db");
+    let open = || Arc::new(SqliteStore::open(SqliteOptions::file(&path)).unwrap());
+    let store = open();
+    let flow_id = fill(&*store).await;
+    assert_eq!(sound::violations(&*store).await.unwrap(), []);
+    let before = counts(&*store, flow_id).await;
+    store.shutdown_prepare(PATIENCE).await.unwrap();
+    drop(store);
+    let spoil = "DELETE FROM ready;
+        DELETE FROM timer;
+        INSERT INTO timer VALUES (5, zeroblob(18));
+        INSERT INTO timer SELECT 7, id FROM execution LIMIT 1;
+        DELETE FROM document_listing;
+        DELETE FROM document_timer;
+        INSERT INTO document_timer VALUES (5, 'flow:{fp:0}:nothing');
+        INSERT INTO listing SELECT 'default', 2, 5, zeroblob(16), id FROM execution LIMIT 1;
+        UPDATE tally SET count = count + 3;
+        UPDATE execution SET state = 'skipped';";
+    Connection::open(&path).unwrap().execute_batch(spoil).unwrap();
+    let store = open();
+    assert_ne!(counts(&*store, flow_id).await, before);
+    is_made_right(Arc::clone(&store) as Arc<dyn Backend>).await;
+    assert_eq!(counts(&*store, flow_id).await, before);
+    let found = store.claim(workload::claim(0), Duration::ZERO).await.unwrap();
+    assert!(!found.is_empty(), "places in queues are back");
+}
+
+/// Every tick would stop at it.
+#[tokio::test]
+async fn a_timer_that_names_nothing_at_all_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ff.db");
+    drop(SqliteStore::open(SqliteOptions::file(&path)).unwrap());
+    let spoil = "INSERT INTO timer VALUES (6, x'00'); INSERT INTO document_timer VALUES (6, 'x');";
+    Connection::open(&path).unwrap().execute_batch(spoil).unwrap();
+    let store = SqliteStore::open(SqliteOptions::file(&path)).unwrap();
+    assert!(store.ask(Audit).await.is_err());
+    assert_eq!(sound::reconcile(&store, 10).await.unwrap().mended, 2);
+    assert_eq!(sound::violations(&store).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_on_valkey_is_made_right() {
+    let server = Server::start(ServerOptions::default());
+    let store = Arc::new(ValkeyStore::open(server.url().parse().unwrap()).await.unwrap());
+    let flow_id = fill(&*store).await;
+    assert_eq!(sound::violations(&*store).await.unwrap(), []);
+    let before = counts(&*store, flow_id).await;
+    let keys = |pattern: &str| {
+        let found = server.command(&["KEYS", pattern]).unwrap();
+        found.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    // Queues and timers are lost, a list too; a timer of nothing is there, and counts are wrong.
+    let lost = [keys("*:eligible"), keys("*}:timers"), keys("*}:leases"), keys("*:list:3:*")];
+    for key in lost.concat() {
+        server.command(&["DEL", &key]).unwrap();
+    }
+    let timers = keys("*:core").into_iter().find_map(|key| {
+        let (home, _) = key.split_once("exec:")?.1.split_once('}')?;
+        Some(format!("{}idx:{home}}}:timers", key.split_once("exec:")?.0))
+    });
+    server.command(&["ZADD", &timers.unwrap(), "5", "sixteen bytes it"]).unwrap();
+    let tally = keys(&format!("*:{flow_id}:tally")).remove(0);
+    server.command(&["HINCRBY", &tally, "0", "7"]).unwrap();
+    assert_ne!(counts(&*store, flow_id).await, before);
+    is_made_right(Arc::clone(&store) as Arc<dyn Backend>).await;
+    assert_eq!(counts(&*store, flow_id).await, before);
+    let found = store.claim(workload::claim(0), Duration::ZERO).await.unwrap();
+    assert!(!found.is_empty(), "places in queues are back");
+}
+
+/// A page looks at no more than it is asked for, and the next goes on behind it.
+#[tokio::test]
+async fn pages_are_small_and_go_on() {
+    let store = SqliteStore::open(SqliteOptions::memory()).unwrap();
+    fill(&store).await;
+    let whole = sound::reconcile(&store, limits::PAGE_MAX).await.unwrap();
+    assert!(whole.found.checked > 10, "{whole:?}");
+    for limit in [1, 2, 3] {
+        let pages = sound::reconcile(&store, limit).await.unwrap();
+        assert_eq!(pages.found.checked, whole.found.checked, "pages of {limit}");
+    }
+    let page = |limit, cursor| Reconcile {
+        part: Part::Executions,
+        filter: ScannerFilter::default(),
+        cursor,
+        limit,
+    };
+    let first = store.reconcile(page(2, None)).await.unwrap();
+    assert_eq!(first.found.checked, 2);
+    for limit in [0, limits::PAGE_MAX + 1] {
+        assert!(store.reconcile(page(limit, None)).await.is_err());
+    }
+    assert!(store.reconcile(page(2, Some("nonsense".to_owned()))).await.is_err());
+    let elsewhere = Some(Namespace::new("elsewhere").unwrap());
+    let filter = ScannerFilter { namespace: elsewhere, tag: None };
+    let filtered = store.reconcile(Reconcile { filter, ..page(100, None) }).await.unwrap();
+    assert_eq!(filtered.found.checked, 0);
+}

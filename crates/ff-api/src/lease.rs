@@ -189,6 +189,15 @@ impl Next {
     }
 }
 
+impl Lane {
+    pub fn name(&self) -> &LaneId {
+        match self {
+            Self::Name(lane) => lane,
+            Self::Weighted(weighted) => &weighted.lane,
+        }
+    }
+}
+
 fn shares(lanes: Vec<Lane>) -> Vec<LaneShare> {
     let share = |lane| match lane {
         Lane::Name(lane) => LaneShare::new(lane),

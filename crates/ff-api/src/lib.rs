@@ -7,6 +7,7 @@
 //! - [`submit`], [`execution`], [`search`], [`attempt`], [`manage`]: executions.
 //! - [`worker`], [`lease`], [`grant`], [`outcome`], [`suspend`], [`usage`]: the worker protocol.
 //! - [`signal`], [`frame`], [`event`]: waitpoints and signals, streams, the log.
+//! - [`key`]: who may call.
 
 pub mod attempt;
 pub mod bytes;
@@ -16,6 +17,7 @@ pub mod fence;
 pub mod frame;
 pub mod grant;
 pub mod json;
+pub mod key;
 pub mod lease;
 pub mod list;
 pub mod manage;

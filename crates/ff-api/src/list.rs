@@ -1,5 +1,6 @@
 //! Lists: pages with a cursor, and fields that take one value or several.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -7,10 +8,12 @@ use ff_core::id::Namespace;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, IntoDeserializer as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Ref, Schema, SchemaType, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// A page of a list. With a `next_cursor` there is more, also when the page is short or empty.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Page<T> {
     pub items: Vec<T>,
     pub next_cursor: Option<String>,
@@ -22,6 +25,38 @@ pub struct Page<T> {
 impl<T> Page<T> {
     pub fn new(items: Vec<T>, next_cursor: Option<String>) -> Self {
         Self { items, next_cursor, count: None }
+    }
+}
+
+/// Described by hand: each page is named after what is on it, so that no two share a description.
+impl<T: ToSchema> PartialSchema for Page<T> {
+    fn schema() -> RefOr<Schema> {
+        let items = ArrayBuilder::new().items(Ref::from_schema_name(T::name()));
+        let or_null = |kind: Type| SchemaType::from_iter([kind, Type::Null]);
+        let cursor = ObjectBuilder::new().schema_type(or_null(Type::String));
+        let count = ObjectBuilder::new()
+            .schema_type(or_null(Type::Integer))
+            .description(Some("On demand: how many there are in all, as far as was counted."));
+        let about = "A page of a list. With a `next_cursor` there is more, also when it is short.";
+        ObjectBuilder::new()
+            .description(Some(about))
+            .property("items", items)
+            .property("next_cursor", cursor)
+            .property("count", count)
+            .required("items")
+            .required("next_cursor")
+            .into()
+    }
+}
+
+impl<T: ToSchema> ToSchema for Page<T> {
+    fn name() -> Cow<'static, str> {
+        format!("{}Page", T::name()).into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((T::name().into_owned(), T::schema()));
+        T::schemas(schemas);
     }
 }
 

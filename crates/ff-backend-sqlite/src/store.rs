@@ -13,6 +13,7 @@ use ff_core::machine::Settings;
 use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
 use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
 use ff_core::tails::Tails;
+use ff_core::tally::Tally;
 use ff_core::time::TimestampMs;
 use ff_core::turns::{Turn, Turns};
 use rusqlite::Connection;
@@ -70,6 +71,7 @@ impl SqliteStore {
             tails: Tails::default(),
             counters: Counters::default(),
             errands: Errands::default(),
+            tally: Tally::default(),
         });
         let readers = Readers::open(options.path.as_deref(), options.readers)?;
         let (sender, inbox) = channel();
@@ -226,6 +228,10 @@ impl Upkeep for SqliteStore {
 
     fn errands(&self) -> &Errands {
         &self.shared.errands
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.shared.tally
     }
 
     fn ping(&self) -> Pending<'_, Result<(), EngineError>> {

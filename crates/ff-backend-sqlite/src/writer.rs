@@ -17,6 +17,7 @@ use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, 
 use ff_core::read::Repaired;
 use ff_core::state::Registration;
 use ff_core::tails::Tails;
+use ff_core::tally::Tally;
 use ff_core::time::TimestampMs;
 use ff_core::token::Keyring;
 use ff_relational::{Answer, Batch, Job, Outcome, Waiter, Waiting, Writes, encode_keyring};
@@ -80,6 +81,7 @@ pub(crate) struct Shared {
     pub(crate) tails: Tails,
     pub(crate) counters: Counters,
     pub(crate) errands: Errands,
+    pub(crate) tally: Tally,
 }
 
 pub(crate) struct Writer {
@@ -234,6 +236,7 @@ impl Writer {
                 self.queues.committed();
                 self.records.committed(&outcome.writes);
                 self.shared.errands.note(std::mem::take(&mut outcome.errands));
+                self.shared.tally.merge(std::mem::take(&mut outcome.counts));
                 if let Some(keyring) = &outcome.writes.keyring {
                     self.keyring = Arc::clone(keyring);
                 }

@@ -524,6 +524,7 @@ impl Job {
                 let before = self.command.execution_id().and_then(|id| self.known.entry(id));
                 let before = before.map(|entry| Arc::clone(&entry.execution));
                 shared.committed(bundle, &numbers);
+                shared.tally.add([&step.changes]);
                 shared.errands.note(step.changes.prompt_errands());
                 let reply = step.reply.map_err(EngineError::from);
                 Outcome::Done(reply.map(|reply| Done { reply, before, left: None }))

@@ -519,7 +519,8 @@ fn read_queue(
             }
             record => {
                 let besides = reply::next(&mut items)?;
-                let entry = Entry::decode(id, record)?;
+                let (entry, changed) = Entry::decode_claimed(id, record)?;
+                shared.tally.add_changed(changed.as_ref());
                 let place = places.next().copied().unwrap_or(u32::MAX);
                 if entry.execution.phase.grant().is_some() {
                     taken.aside.push((place, taking.lane, entry, reply::number(&besides)?));

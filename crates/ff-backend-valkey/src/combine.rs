@@ -224,6 +224,7 @@ impl<'a> Party<'a> {
                 let absent = self.known.entries.iter().filter(|(_, entry)| entry.is_none());
                 self.shared.entries.note_absent(absent.map(|(id, _)| *id));
                 self.shared.committed(bundle, &numbers);
+                self.shared.tally.add(steps.iter().map(|step| &step.changes));
                 for step in &steps {
                     self.shared.errands.note(step.changes.prompt_errands());
                 }

@@ -71,6 +71,7 @@ pub(crate) async fn live_workers(
     namespace: &Namespace,
 ) -> Result<Vec<WorkerSnapshot>, EngineError> {
     listing::walk_all(shared, |cursor| ListWorkers {
+        within: None,
         namespace: namespace.clone(),
         cursor,
         limit: limits::PAGE_MAX,

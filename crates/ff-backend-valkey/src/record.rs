@@ -205,6 +205,14 @@ impl Entry {
 
     /// Reads a record, and works out a claim that is noted in it.
     pub(crate) fn decode(id: ExecutionId, record: &[u8]) -> Result<Self, EngineError> {
+        Self::decode_claimed(id, record).map(|(entry, _)| entry)
+    }
+
+    /// The same, and what the noted claim has changed; what came of it is the entry.
+    pub(crate) fn decode_claimed(
+        id: ExecutionId,
+        record: &[u8],
+    ) -> Result<(Self, Option<Changed>), EngineError> {
         let broken = |detail: &str| EngineError::corruption(format!("record of {id}: {detail}"));
         let Some((head, mut rest)) = record.split_at_checked(HEAD_BYTES) else {
             return Err(broken("it is too short"));
@@ -241,13 +249,13 @@ impl Entry {
         let (revisions, events) = noted.as_ref().map_or((0, 0), Noted::counts);
         execution.revision = uint(&head[6..12]) - revisions;
         execution.event_seq = uint(&head[12..16]) - events;
-        if let Some(noted) = noted {
-            let changed = noted.work_out(Arc::clone(&entry.execution));
-            entry.unlisted = changed.archived;
-            entry.execution = changed.after.ok_or_else(|| broken("a claim removed it"))?;
+        let mut changed = noted.map(|noted| noted.work_out(Arc::clone(&entry.execution)));
+        if let Some(changed) = &mut changed {
+            entry.unlisted = changed.archived.take();
+            entry.execution = changed.after.take().ok_or_else(|| broken("a claim removed it"))?;
         }
         Arc::make_mut(&mut entry.execution).last_event = uint(&head[..6]);
-        Ok(entry)
+        Ok((entry, changed))
     }
 
     /// The result of the newest attempt, if it stands in the record.

@@ -12,6 +12,7 @@ use ff_core::machine::Settings;
 use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
 use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
 use ff_core::state::{Document, QueuePlace};
+use ff_core::tally::Tally;
 use ff_core::time::TimestampMs;
 use ff_core::turns::Turn;
 use redis::{Cmd, Value};
@@ -69,6 +70,7 @@ pub(crate) struct Shared {
     pub(crate) lines: Lines,
     pub(crate) keyring: keyring::Copy,
     pub(crate) errands: Errands,
+    pub(crate) tally: Tally,
     closing: AtomicBool,
 }
 
@@ -101,6 +103,7 @@ impl ValkeyStore {
             lines: Lines::default(),
             keyring: keyring::Copy::new(keyring),
             errands: Errands::default(),
+            tally: Tally::default(),
             closing: AtomicBool::new(false),
             options,
         };
@@ -302,6 +305,10 @@ impl Upkeep for ValkeyStore {
 
     fn errands(&self) -> &Errands {
         &self.shared.errands
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.shared.tally
     }
 
     fn ping(&self) -> Pending<'_, Result<(), EngineError>> {

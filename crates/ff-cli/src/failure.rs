@@ -3,7 +3,7 @@
 use ff_backend_sqlite::{FloorError, OpenError};
 use ff_backend_valkey::OpenError as ValkeyOpenError;
 use ff_core::error::EngineError;
-use ff_server::BindError;
+use ff_server::{ApiTokenError, BindError};
 
 use crate::stores::UnknownStore;
 
@@ -33,7 +33,10 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<ValkeyOpenError>() {
         return of_valkey_open(error);
     }
-    if error.is::<UnknownStore>() || error.is::<BindError>() {
+    if let Some(BindError::Keys { source, .. }) = error.downcast_ref() {
+        return source.code().exit_code();
+    }
+    if error.is::<UnknownStore>() || error.is::<BindError>() || error.is::<ApiTokenError>() {
         return CONFIGURATION;
     }
     if let Some(error) = error.downcast_ref::<EngineError>() {
@@ -75,8 +78,12 @@ mod tests {
         let away =
             ValkeyOpenError::Unreachable { address: "h:1".to_owned(), detail: "no".to_owned() };
         let outside = BindError::NotLoopback { addr: ([10, 0, 0, 1], 7171).into() };
-        let cases: [(anyhow::Error, u8); 8] = [
+        let addr = ([10, 0, 0, 1], 7171).into();
+        let unread = BindError::Keys { addr, source: EngineError::unavailable("closed") };
+        let cases: [(anyhow::Error, u8); 10] = [
             (outside.into(), 2),
+            (unread.into(), 8),
+            (ApiTokenError::TooShort.into(), 2),
             (owned.into(), 8),
             (away.into(), 8),
             (ValkeyOpenError::Eviction { policy: "allkeys-lru".to_owned() }.into(), 2),

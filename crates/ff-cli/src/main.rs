@@ -6,6 +6,7 @@ mod dev;
 mod doctor;
 mod failure;
 mod output;
+mod security;
 mod server;
 mod stop;
 mod stores;

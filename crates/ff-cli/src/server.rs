@@ -8,6 +8,7 @@ use ff_engine::{Engine, EngineOptions, Shutdown};
 use ff_server::{Server as HttpServer, ServerOptions};
 
 use crate::output::say;
+use crate::security::Security;
 use crate::stop;
 use crate::stores::{Options, Store};
 
@@ -16,7 +17,7 @@ const CLOSING: Duration = Duration::from_secs(4);
 
 /// Serve the HTTP API and run the engine over a store, until told to stop
 ///
-/// Without a key only loopback is served. On SIGTERM or SIGINT it takes no more requests, answers
+/// Without a key, in the store or as FF_API_TOKEN, only loopback is served. On SIGTERM or SIGINT it takes no more requests, answers
 /// those that wait, and exits with 0 within 15 seconds.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -29,6 +30,9 @@ pub(crate) struct Server {
 
     #[command(flatten)]
     listen: Listen,
+
+    #[command(flatten)]
+    security: Security,
 
     /// Serve only; timers and other background work are left to other servers
     #[arg(long, conflicts_with = "engine_only")]
@@ -61,11 +65,13 @@ impl Server {
         let server = if self.engine_only {
             None
         } else {
-            let options = self.listen.options();
+            let mut options = self.listen.options();
+            self.security.add_to(&mut options)?;
             Some(HttpServer::bind(backend.clone(), options, shutdown.clone()).await?)
         };
         if let Some(server) = &server {
-            say(format_args!("listening on http://{}", server.local_addr()?))?;
+            let scheme = if server.speaks_tls() { "https" } else { "http" };
+            say(format_args!("listening on {scheme}://{}", server.local_addr()?))?;
         }
         let engine = Engine::new(backend.clone(), EngineOptions::default());
         let engine = (!self.no_engine).then(|| tokio::spawn(engine.run(shutdown)));

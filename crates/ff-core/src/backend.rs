@@ -22,6 +22,7 @@ use crate::operation::{
 use crate::read::{
     Answer, Explanation, Follow, Followed, Query, Question, Repaired, StreamPage, Tail, Topic,
 };
+use crate::tally::Tally;
 use crate::time::TimestampMs;
 use crate::turns::Turn;
 
@@ -59,6 +60,9 @@ pub trait Upkeep: Send + Sync + 'static {
 
     /// What steps of this process mean for other homes and that is still to be done.
     fn errands(&self) -> &Errands;
+
+    /// What steps of this process have done so far.
+    fn tally(&self) -> &Tally;
 
     fn ping(&self) -> Pending<'_, Result<(), EngineError>>;
 

@@ -26,7 +26,7 @@ async fn workers<B: Backend + ?Sized>(
     let (mut workers, mut cursor) = (Vec::new(), None);
     while workers.len() < limits::EXPLAIN_WORKERS {
         let (namespace, limit) = (namespace.clone(), limits::PAGE_MAX);
-        let page = backend.ask(ListWorkers { namespace, cursor, limit }).await?;
+        let page = backend.ask(ListWorkers { namespace, within: None, cursor, limit }).await?;
         workers.extend(page.items);
         cursor = page.next_cursor;
         if cursor.is_none() {

@@ -25,6 +25,7 @@ pub mod error;
 pub mod event;
 mod explain;
 pub mod id;
+pub mod layer;
 pub mod limits;
 pub mod machine;
 #[cfg(feature = "openapi")]
@@ -40,6 +41,7 @@ pub mod state;
 pub mod summary;
 pub mod tags;
 pub mod tails;
+pub mod tally;
 pub mod time;
 pub mod token;
 pub mod turns;

@@ -8,9 +8,9 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::error::{Class, Code};
 use crate::event::EventKind;
 use crate::id::{
-    AttemptId, BudgetId, ContentType, Dimension, EdgeId, ExecutionId, FlowId, IdempotencyKey, Kid,
-    Kind, LaneId, LeaseId, MemberName, Namespace, PartitionKey, QuotaPolicyId, SignalId,
-    SignalName, SuspensionId, WaitpointId, WaitpointKey, WorkerId, WorkerInstanceId,
+    AttemptId, BudgetId, ContentType, Dimension, EdgeId, ExecutionId, FlowId, IdempotencyKey,
+    KeyId, Kid, Kind, LaneId, LeaseId, MemberName, Namespace, PartitionKey, QuotaPolicyId,
+    SignalId, SignalName, SuspensionId, WaitpointId, WaitpointKey, WorkerId, WorkerInstanceId,
 };
 use crate::state::{
     AttemptProgress, AttemptType, BlockingReason, EligibilityState, FailureClass, LifecyclePhase,
@@ -76,6 +76,7 @@ texts! {
     WaitpointKey, None, "Name of a waitpoint inside its execution";
     SignalName, None, "What a signal is about";
     Dimension, Some("^[a-z][a-z0-9_.]{0,63}$"), "What a budget counts";
+    KeyId, Some("^[a-z0-9]{8,32}$"), "The public part of an API key";
     Kid, Some("^[A-Za-z0-9_-]{1,64}$"), "Names a key that signs waitpoint tokens";
     PartitionKey, Some(r"^\{(fp|b|q):\d+\}$"), "A partition";
 }

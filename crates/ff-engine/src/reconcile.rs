@@ -111,7 +111,7 @@ impl Reconciler {
             let (found, mended) = (found.len(), done.mended);
             tracing::error!(scanner = self.name, found, mended, "records were listed wrongly");
         }
-        report.add_violations(self.name, u32::try_from(found.len()).unwrap_or(u32::MAX));
+        report.add_violations(self.name, found);
         for name in self.others {
             report.add_cycle(name, lasted);
         }

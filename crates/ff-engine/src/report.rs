@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use ff_core::read::Violation;
 
 use crate::table::{SCANNERS, place};
 
@@ -26,6 +29,7 @@ const NEVER: u64 = u64::MAX;
 pub struct Report {
     begun: Instant,
     scanners: [Counters; SCANNERS.len()],
+    violations: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// What one scanner has done so far.
@@ -93,7 +97,11 @@ impl Default for Counters {
 
 impl Default for Report {
     fn default() -> Self {
-        Self { begun: Instant::now(), scanners: std::array::from_fn(|_| Counters::default()) }
+        Self {
+            begun: Instant::now(),
+            scanners: std::array::from_fn(|_| Counters::default()),
+            violations: Mutex::default(),
+        }
     }
 }
 
@@ -110,6 +118,11 @@ impl Report {
 
     pub fn errors(&self) -> BTreeMap<&'static str, u64> {
         self.status().into_iter().map(|status| (status.name, status.errors)).collect()
+    }
+
+    /// What must never be, by the invariant that does not hold.
+    pub fn violations(&self) -> BTreeMap<&'static str, u64> {
+        self.violations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A cycle of so long has ended.
@@ -141,8 +154,13 @@ impl Report {
         self.count(scanner, |of| &of.left_to_others, 1);
     }
 
-    pub(crate) fn add_violations(&self, scanner: &str, count: u32) {
+    pub(crate) fn add_violations(&self, scanner: &str, found: &[Violation]) {
+        let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
         self.count(scanner, |of| &of.violations, count);
+        let mut by_invariant = self.violations.lock().unwrap_or_else(PoisonError::into_inner);
+        for violation in found {
+            *by_invariant.entry(violation.invariant).or_default() += 1;
+        }
     }
 
     pub(crate) fn add_restart(&self, scanner: &str) {

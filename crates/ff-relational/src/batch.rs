@@ -10,6 +10,7 @@ use ff_core::error::Refusal;
 use ff_core::id::DocumentId;
 use ff_core::machine::{self, Changes, Facts as _, Need, Needs, Overlay, QueueView, Settings};
 use ff_core::operation::{Claim, Claimed, Command, Errand, Reply};
+use ff_core::tally::Counts;
 use ff_core::time::TimestampMs;
 
 use crate::writes::Writes;
@@ -40,6 +41,8 @@ pub struct Outcome {
     pub writes: Writes,
     /// What it means for other homes.
     pub errands: Vec<Errand>,
+    /// What its steps do, counted.
+    pub counts: Counts,
 }
 
 impl Batch {
@@ -103,6 +106,7 @@ impl Batch {
             answers: Vec::with_capacity(self.jobs.len()),
             writes: Writes::default(),
             errands: Vec::new(),
+            counts: Counts::default(),
         };
         for job in &self.jobs {
             match step(&self.overlay, job, now, &mut number) {
@@ -110,6 +114,7 @@ impl Batch {
                     self.overlay.absorb(&changes);
                     outcome.answers.push(answer);
                     outcome.errands.append(&mut changes.prompt_errands());
+                    outcome.counts.add(&changes);
                     outcome.writes.take(changes);
                 }
                 Err(lacking) => needs.merge(lacking),

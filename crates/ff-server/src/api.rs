@@ -29,7 +29,10 @@ pub struct Api {
 impl Api {
     /// `shutdown` ends what waits and what streams.
     pub fn new(backend: Arc<dyn Backend>, options: ServerOptions, shutdown: Shutdown) -> Self {
-        let app = App::new(backend, options, shutdown);
+        Self::of(App::new(backend, options, shutdown))
+    }
+
+    pub(crate) fn of(app: Arc<App>) -> Self {
         let mut router = Router::new();
         for (path, routes) in table::by_path() {
             let namespaced = routes.first().is_some_and(|route| route.is_namespaced());
@@ -40,7 +43,8 @@ impl Api {
                 router = router.route(&format!("{PREFIX}{rest}"), method_router(&app, &routes));
             }
         }
-        Self { router: router.fallback(serve::unknown) }
+        let fallback = move |request: Request<Body>| serve::unknown(Arc::clone(&app), request);
+        Self { router: router.fallback(fallback) }
     }
 }
 

@@ -7,15 +7,21 @@ use ff_core::error::{Code, Refusal};
 use ff_engine::Shutdown;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::cors::Origins;
 use crate::failure::Failed;
+use crate::keys::Keys;
 use crate::namespaces::Namespaces;
 use crate::options::ServerOptions;
+use crate::rates::Rates;
 use crate::rotas::Rotas;
 use crate::settled::Settled;
 
 pub(crate) struct App {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) options: ServerOptions,
+    pub(crate) keys: Keys,
+    pub(crate) rates: Rates,
+    pub(crate) origins: Origins,
     pub(crate) namespaces: Namespaces,
     pub(crate) rotas: Rotas,
     pub(crate) settled: Settled,
@@ -32,6 +38,9 @@ impl App {
         shutdown: Shutdown,
     ) -> Arc<Self> {
         Arc::new(Self {
+            keys: Keys::default(),
+            rates: Rates::new(options.requests_per_second_per_key),
+            origins: Origins::new(&options.cors_origins, options.tls_cert.is_some()),
             namespaces: Namespaces::default(),
             rotas: Rotas::default(),
             settled: Settled::default(),
@@ -46,6 +55,12 @@ impl App {
     /// The kind of store, as handles name it.
     pub(crate) fn store(&self) -> &'static str {
         self.backend.settings().store
+    }
+
+    /// Whether nobody needs a key as long as the store has none: others than this machine cannot reach
+    /// the server then.
+    pub(crate) fn may_be_open(&self) -> bool {
+        self.options.api_token.is_none() && self.options.listen_addr.ip().is_loopback()
     }
 
     /// A place among the requests under way. Who finds none is better told at once than served late.

@@ -7,25 +7,29 @@ use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use ff_api::fence::Fence;
 use ff_api::object::{Invalid, Object};
-use ff_api::problem::{FieldError, Problem};
+use ff_api::problem::{Failure, FieldError, Problem};
 use ff_core::backend::{Backend, BackendExt as _};
 use ff_core::content::Content;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::id::{ExecutionId, IdempotencyKey, LeaseFence, Namespace};
 use ff_core::operation::Operation;
-use ff_core::read::Question;
+use ff_core::read::{Question, Record};
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::{self, Failed};
 use crate::trace::Trace;
 
 pub(crate) struct Call {
     pub(crate) app: Arc<App>,
+    pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
     /// Path and query as they came.
     pub(crate) target: String,
     pub(crate) namespace: Namespace,
+    /// The request names its namespace; otherwise it is the caller's own.
+    pub(crate) names_namespace: bool,
     pub(crate) trace: Trace,
     /// How long it may wait.
     pub(crate) wait: Duration,
@@ -95,7 +99,19 @@ impl Call {
         Ok((fence, fields.read()?))
     }
 
-    /// The execution of the path, which must be of the caller's namespace, with the fence that must
+    /// The record of an execution that is there for the caller.
+    pub(crate) async fn record(&self, id: ExecutionId) -> Result<Box<Record>, EngineError> {
+        let (namespaces, backend) = (&self.app.namespaces, self.backend());
+        namespaces.record(backend, &self.caller, &self.namespace, id).await
+    }
+
+    /// Passes a call about an execution that shows a fence.
+    pub(crate) async fn check(&self, id: ExecutionId) -> Result<(), EngineError> {
+        let (namespaces, backend) = (&self.app.namespaces, self.backend());
+        namespaces.check(backend, &self.caller, &self.namespace, id).await
+    }
+
+    /// The execution of the path, which must be there for the caller, with the fence that must
     /// be shown for it and the rest of the body.
     pub(crate) async fn leased<T: DeserializeOwned>(
         &mut self,
@@ -103,7 +119,7 @@ impl Call {
         let id = self.execution_id()?;
         let (fence, form) = self.fenced()?;
         let fence = fence.required(id, self.app.store())?;
-        self.app.namespaces.check(self.backend(), &self.namespace, id).await?;
+        self.check(id).await?;
         Ok((id, fence, form))
     }
 
@@ -150,6 +166,14 @@ impl Call {
     /// A problem of one item of many, in the words of the answer.
     pub(crate) fn problem(&self, error: &EngineError) -> Problem {
         failure::problem_of(error, &self.trace)
+    }
+
+    /// The same of a failure.
+    pub(crate) fn failure(&self, failed: Failed) -> Failure {
+        match failed {
+            Failed::Problem(problem) | Failed::Method { problem, .. } => problem,
+            Failed::Engine(error) => Failure::new(self.problem(&error)),
+        }
     }
 
     /// Whether the caller asks for this media type.

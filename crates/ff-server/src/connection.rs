@@ -9,7 +9,10 @@ use ff_engine::Shutdown;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use crate::api::Api;
 use crate::wire::{self, Spoken};
@@ -19,9 +22,25 @@ const HEADER_BYTES: usize = 16 << 10;
 /// What is read ahead of a body; also what an idle connection may hold.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Serves a connection to its end. With the wish to stop it ends after the request under way.
+/// Serves a connection to its end, over TLS where there is an acceptor.
 pub(crate) async fn serve(
     stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    api: Api,
+    header_timeout: Duration,
+    shutdown: Shutdown,
+) {
+    let Some(acceptor) = tls else { return speak(stream, api, header_timeout, shutdown).await };
+    match timeout(header_timeout, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => speak(stream, api, header_timeout, shutdown).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a handshake failed"),
+        Err(_) => tracing::debug!("a handshake took too long"),
+    }
+}
+
+/// Speaks HTTP. With the wish to stop it ends after the request under way.
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     api: Api,
     header_timeout: Duration,
     mut shutdown: Shutdown,

@@ -5,11 +5,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use ff_api::object::Invalid;
 use ff_api::problem::{Failure, Problem};
-use ff_core::error::{Class, EngineError, Refusal};
+use ff_core::error::{Class, Code, EngineError, Refusal};
 
 use crate::trace::Trace;
 
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// How a caller without a key may come in.
+const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
 /// Why a request is not carried out.
 #[derive(Debug)]
@@ -48,6 +51,15 @@ impl From<EngineError> for Failed {
     }
 }
 
+impl Failed {
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            Self::Problem(problem) | Self::Method { problem, .. } => problem.code,
+            Self::Engine(error) => error.code(),
+        }
+    }
+}
+
 /// The problem that a call on the store ended in; a bug is logged under the request's trace.
 pub(crate) fn problem_of(error: &EngineError, trace: &Trace) -> Problem {
     if error.code().class() == Class::Bug {
@@ -77,6 +89,9 @@ pub(crate) fn response(failed: Failed, trace: &Trace) -> Response {
         StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, PROBLEM);
+    if problem.code == Code::Unauthenticated {
+        headers.insert(header::WWW_AUTHENTICATE, BEARER);
+    }
     if let Some(ms) = problem.retry_after_ms {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1000).max(1)));
     }

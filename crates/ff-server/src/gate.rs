@@ -1,5 +1,4 @@
-//! Who may come in at all while there is no key: pages of other sites must not reach a server on
-//! loopback through somebody's browser.
+//! What browsers must not do: pages of other sites must not reach a server through somebody's browser.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -8,28 +7,24 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, header};
 use ff_core::error::{Code, Refusal};
 
-/// Refuses a request that was not meant for this machine, or that another site's page sends.
-pub(crate) fn check(head: &Parts) -> Result<(), Refusal> {
-    let forbidden = |detail: &'static str| Err(Refusal::new(Code::Forbidden, detail));
+fn forbidden(detail: &'static str) -> Refusal {
+    Refusal::new(Code::Forbidden, detail)
+}
+
+/// Refuses a request that was not meant for this machine. Without keys nothing else keeps out a page
+/// whose name was made to point to loopback.
+pub(crate) fn check_host(head: &Parts) -> Result<(), Refusal> {
     let Some(host) = text(&head.headers, &header::HOST) else {
-        return forbidden("the request names no host");
+        return Err(forbidden("the request names no host"));
     };
     let authority = head.uri.authority().map(Authority::as_str);
     if !is_loopback(host) || !authority.is_none_or(is_loopback) {
-        return forbidden("without a key only loopback host names are served");
+        return Err(forbidden("without a key only loopback host names are served"));
     }
-    if !head.headers.contains_key(header::ORIGIN) {
-        return Ok(());
-    }
-    let origin = text(&head.headers, &header::ORIGIN).and_then(|text| text.strip_prefix("http://"));
-    if origin.is_some_and(|origin| origin.eq_ignore_ascii_case(host)) {
-        Ok(())
-    } else {
-        forbidden("requests from other origins are not served")
-    }
+    Ok(())
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 

@@ -4,9 +4,20 @@ use ff_api::bytes::Base64;
 use ff_api::execution::Record;
 use ff_api::search::Include;
 use ff_core::backend::{Backend, BackendExt as _};
-use ff_core::error::{Code, EngineError};
+use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::limits;
 use ff_core::read::{self, ListAttempts, ReadContext, ReadResult};
+use ff_core::state::Scope;
+
+use crate::caller::Caller;
+
+/// Refuses parts that the caller has no scope for.
+pub(crate) fn check(caller: &Caller, include: Include) -> Result<(), Refusal> {
+    if include.payload || include.result {
+        caller.need(Scope::PayloadsRead)?;
+    }
+    Ok(())
+}
 
 /// The record, with all that was asked for.
 pub(crate) async fn record(

@@ -1,21 +1,24 @@
-//! The namespace guard: a thing of another namespace is not there.
+//! The guard of executions: one of another namespace, or of a lane that the caller's key is not for, is
+//! not there.
 //!
 //! Operations go by id, so the guard stands here, before them. A worker's write shows a fence that
-//! nobody else knows, so for it a remembered namespace is enough and no read is added; everything
+//! nobody else knows, so for it what is remembered is enough and no read is added; everything
 //! else is read anew, since an id that was removed may be given again by somebody else.
 
 use std::sync::{Mutex, PoisonError};
 
 use ff_core::backend::{Backend, BackendExt as _};
 use ff_core::error::{Code, EngineError, Refusal};
-use ff_core::id::{ExecutionId, Namespace};
+use ff_core::id::{ExecutionId, LaneId, Namespace};
 use ff_core::read::{Describe, Record};
 use ff_core::recent::Recent;
+
+use crate::caller::Caller;
 
 /// Executions of one generation that are remembered.
 const REMEMBERED: usize = 50_000;
 
-pub(crate) struct Namespaces(Mutex<Recent<ExecutionId, Namespace>>);
+pub(crate) struct Namespaces(Mutex<Recent<ExecutionId, (Namespace, LaneId)>>);
 
 impl Default for Namespaces {
     fn default() -> Self {
@@ -30,37 +33,39 @@ pub(crate) fn not_found() -> EngineError {
 
 impl Namespaces {
     /// Notes where an execution belongs, as a submit or a claim has told.
-    pub(crate) fn note(&self, id: ExecutionId, namespace: &Namespace) {
+    pub(crate) fn note(&self, id: ExecutionId, namespace: &Namespace, lane: &LaneId) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.keep(id, namespace.clone());
+        known.keep(id, (namespace.clone(), lane.clone()));
     }
 
     /// Passes a call that shows a fence.
     pub(crate) async fn check(
         &self,
         backend: &dyn Backend,
+        caller: &Caller,
         namespace: &Namespace,
         id: ExecutionId,
     ) -> Result<(), EngineError> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id);
         match known {
-            Some(known) if known == *namespace => Ok(()),
-            _ => self.record(backend, namespace, id).await.map(|_| ()),
+            Some((known, lane)) if known == *namespace && caller.serves(&lane) => Ok(()),
+            _ => self.record(backend, caller, namespace, id).await.map(|_| ()),
         }
     }
 
-    /// The record of an execution of this namespace.
+    /// The record of an execution of this namespace, on a lane of the caller's.
     pub(crate) async fn record(
         &self,
         backend: &dyn Backend,
+        caller: &Caller,
         namespace: &Namespace,
         id: ExecutionId,
     ) -> Result<Box<Record>, EngineError> {
         let record = backend.ask(Describe { execution_id: id }).await?.ok_or_else(not_found)?;
-        if record.namespace != *namespace {
+        if record.namespace != *namespace || !caller.serves(&record.lane) {
             return Err(not_found());
         }
-        self.note(id, namespace);
+        self.note(id, namespace, &record.lane);
         Ok(record)
     }
 }

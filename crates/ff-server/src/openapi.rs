@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use ff_api::fence::Fence;
 use ff_api::problem::Problem;
+use ff_core::state::Scope;
 use utoipa::openapi::path::{
     HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathsBuilder,
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{AllOfBuilder, ComponentsBuilder, ObjectBuilder, Ref, Schema, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, PathItem, RefOr, Required,
     ResponseBuilder,
@@ -17,8 +19,10 @@ use utoipa::openapi::{
 use crate::route::{Form, Route, Takes, Verb, form};
 use crate::table;
 
-const ABOUT: &str = "Durable execution of long, interruptible work. Every /v1 route but \
-    /v1/capabilities may stand behind /v1/namespaces/{namespace}. Failures are problem documents.";
+/// What the description calls an API key.
+const KEY: &str = "key";
+const ABOUT: &str = "Durable execution of long, interruptible work. Every /v1 route but those of keys, \
+    admin, system and capabilities may stand behind /v1/namespaces/{namespace}. Failures are problem documents.";
 
 type Schemas = BTreeMap<String, RefOr<Schema>>;
 
@@ -37,7 +41,11 @@ pub fn document() -> OpenApi {
         paths = paths.path(path, item);
     }
     let info = InfoBuilder::new().title("FlowFabric").version("v1").description(Some(ABOUT));
-    let components = ComponentsBuilder::new().schemas_from_iter(schemas);
+    let bearer =
+        HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("ffk_<id>_<secret>");
+    let components = ComponentsBuilder::new()
+        .schemas_from_iter(schemas)
+        .security_scheme(KEY, SecurityScheme::Http(bearer.build()));
     OpenApiBuilder::new().info(info).paths(paths).components(Some(components.build())).build()
 }
 
@@ -51,11 +59,28 @@ fn method(verb: Verb) -> HttpMethod {
     }
 }
 
+/// What a key must be allowed to do.
+fn scopes(route: &Route) -> Option<String> {
+    let name = |scope: Scope| format!("`{}`", scope.as_str());
+    let mut text = format!("Scope {}", name(route.scope?));
+    if let Some(also) = route.also {
+        text += &format!(" and {}", name(also));
+    }
+    if let Some(other) = route.or_scope {
+        text += &format!("; {} for an operator without a fence", name(other));
+    }
+    Some(text + ".")
+}
+
 fn operation(route: &Route, schemas: &mut Schemas) -> OperationBuilder {
     let mut operation = OperationBuilder::new()
         .summary(Some(route.summary))
         .operation_id(Some(name(route)))
-        .description(route.scope.map(|scope| format!("Scope `{}`.", scope.as_str())));
+        .description(scopes(route));
+    if route.scope.is_some() {
+        let none: [&str; 0] = [];
+        operation = operation.security(SecurityRequirement::new(KEY, none));
+    }
     for parameter in parameters(route, schemas) {
         operation = operation.parameter(parameter);
     }

@@ -12,9 +12,18 @@ use utoipa::openapi::schema::Schema;
 
 use crate::call::Call;
 use crate::failure::Failed;
+use crate::options::ServerOptions;
 
 /// Bodies that carry little besides names and numbers.
 pub(crate) const SMALL: usize = 96 << 10;
+
+/// Groups of routes that are about the whole store.
+const BESIDE_NAMESPACES: &[&str] = &["admin", "capabilities", "keys", "system"];
+
+/// Of them, what a key of some namespaces must not reach: the secrets of all, and reports that name
+/// things of all.
+const OF_ALL_NAMESPACES: &[&str] =
+    &["/metrics", "/v1/admin/", "/v1/system/audit", "/v1/system/invariants"];
 
 pub(crate) type Handled = Pin<Box<dyn Future<Output = Result<Response, Failed>> + Send>>;
 
@@ -56,6 +65,14 @@ pub(crate) struct Route {
     pub(crate) summary: &'static str,
     /// What a key must be allowed to do; none: the route is open.
     pub(crate) scope: Option<Scope>,
+    /// What it must be allowed to do besides.
+    pub(crate) also: Option<Scope>,
+    /// What it may be allowed to do instead; the handler asks for the one that the request needs.
+    pub(crate) or_scope: Option<Scope>,
+    /// The token of a waitpoint may be enough.
+    pub(crate) by_token: bool,
+    /// Requests are noted in the audit log.
+    pub(crate) audited: bool,
     pub(crate) takes: Takes,
     pub(crate) body_bytes: usize,
     pub(crate) request: Option<Form>,
@@ -129,6 +146,10 @@ impl Route {
             path,
             summary,
             scope: None,
+            also: None,
+            or_scope: None,
+            by_token: false,
+            audited: false,
             takes: Takes::Object,
             body_bytes: SMALL,
             request: None,
@@ -140,6 +161,26 @@ impl Route {
             reply: None,
             run,
         }
+    }
+
+    pub(crate) const fn also(mut self, scope: Scope) -> Self {
+        self.also = Some(scope);
+        self
+    }
+
+    pub(crate) const fn or(mut self, scope: Scope) -> Self {
+        self.or_scope = Some(scope);
+        self
+    }
+
+    pub(crate) const fn by_token(mut self) -> Self {
+        self.by_token = true;
+        self
+    }
+
+    pub(crate) const fn audited(mut self) -> Self {
+        self.audited = true;
+        self
     }
 
     pub(crate) const fn takes<T: ToSchema>(mut self) -> Self {
@@ -195,6 +236,22 @@ impl Route {
 
     /// Whether `/v1/namespaces/{namespace}` may stand before it.
     pub(crate) fn is_namespaced(&self) -> bool {
-        self.path.starts_with("/v1/") && self.path != "/v1/capabilities"
+        let group = self.path.strip_prefix("/v1/").and_then(|rest| rest.split('/').next());
+        group.is_some_and(|group| !BESIDE_NAMESPACES.contains(&group))
+    }
+
+    /// Whether it tells of, or changes, what belongs to all namespaces.
+    pub(crate) fn is_of_all_namespaces(&self) -> bool {
+        OF_ALL_NAMESPACES.iter().any(|prefix| self.path.starts_with(prefix))
+    }
+
+    /// Whether the token of a waitpoint is enough for it.
+    pub(crate) fn is_public(&self, options: &ServerOptions) -> bool {
+        self.by_token && options.public_signals
+    }
+
+    /// What is removed is noted, whatever it is.
+    pub(crate) fn is_audited(&self) -> bool {
+        self.audited || self.verb == Verb::Delete
     }
 }

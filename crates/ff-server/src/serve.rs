@@ -1,7 +1,7 @@
 //! The way of every request to its handler: what all routes share is checked here, once.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body as HttpBody;
 use axum::extract::Request;
@@ -14,12 +14,17 @@ use ff_api::problem::{Failure, FieldError, Problem};
 use ff_api::submit::raw_content;
 use ff_core::error::{Code, EngineError};
 use ff_core::id::Namespace;
+use ff_observe::traces;
+use tracing::Instrument as _;
 
 use crate::app::App;
+use crate::audit;
+use crate::auth;
 use crate::body;
 use crate::call::{Body, Call};
+use crate::caller::Caller;
+use crate::cors::{self, Granted};
 use crate::failure::{self, Failed};
-use crate::gate;
 use crate::route::{Route, Takes};
 use crate::table;
 use crate::trace::{REQUEST_ID, Trace};
@@ -36,30 +41,104 @@ pub(crate) async fn serve(
     path: Vec<(String, String)>,
     request: Request,
 ) -> Response {
+    let (begun, metrics) = (Instant::now(), app.options.metrics.clone());
     let (head, body) = request.into_parts();
     let mut trace = Trace::of(&head);
     let route = routes.iter().copied().find(|route| route.verb.serves(&head.method));
     trace.by_parameter = route.is_some_and(|route| !route.verb.has_body());
-    let answered = match (gate::check(&head), route) {
-        (Err(refusal), _) => Err(refusal.into()),
-        (Ok(()), None) => Err(wrong_method(&routes, &head)),
-        (Ok(()), Some(route)) => run(app, route, path, (head, body), &trace).await,
+    let method = route.map_or("other", |route| route.verb.as_str());
+    let served = route.or(routes.first().copied()).map_or("", |route| route.path);
+    let span = traces::request(method, served, trace.context.as_deref());
+    trace.context = traces::context(&span).or(trace.context);
+    let answering = answer(app, &routes, route, path, (head, body), &trace);
+    let response = answering.instrument(span.clone()).await;
+    let status = response.status().as_u16();
+    traces::answered(&span, status);
+    metrics.request(method, served, status, begun.elapsed());
+    response
+}
+
+async fn answer(
+    app: Arc<App>,
+    routes: &[&'static Route],
+    route: Option<&'static Route>,
+    path: Vec<(String, String)>,
+    (head, body): (Parts, HttpBody),
+    trace: &Trace,
+) -> Response {
+    let (granted, answered) = match (app.origins.check(&head), route) {
+        (Err(refusal), _) => (Granted::Own, Err(refusal.into())),
+        (Ok(granted), _) if cors::is_preflight(&head) => (granted, Ok(cors::preflight())),
+        (Ok(granted), None) => {
+            let visited = auth::visit(&app, &head).await;
+            (granted, Err(visited.err().unwrap_or_else(|| wrong_method(routes, &head))))
+        }
+        (Ok(granted), Some(route)) if route.is_audited() => {
+            (granted, carried_through(app, route, path, (head, body), trace.clone()).await)
+        }
+        (Ok(granted), Some(route)) => {
+            (granted, admitted(app, route, path, (head, body), trace).await)
+        }
     };
-    finish(answered, &trace)
+    finish(answered, &granted, trace)
+}
+
+/// A task of its own: a caller who goes away does not end it, so what it does is noted in any case.
+async fn carried_through(
+    app: Arc<App>,
+    route: &'static Route,
+    path: Vec<(String, String)>,
+    request: (Parts, HttpBody),
+    trace: Trace,
+) -> Result<Response, Failed> {
+    let work = async move { admitted(app, route, path, request, &trace).await };
+    let ended = tokio::spawn(work.in_current_span()).await;
+    ended.unwrap_or_else(|error| Err(EngineError::bug(format!("a request: {error}")).into()))
+}
+
+/// Lets the request in and carries it out; both are noted where the route is audited.
+async fn admitted(
+    app: Arc<App>,
+    route: &'static Route,
+    path: Vec<(String, String)>,
+    (head, body): (Parts, HttpBody),
+    trace: &Trace,
+) -> Result<Response, Failed> {
+    let things = if route.is_audited() { path.clone() } else { Vec::new() };
+    let identified = within(app.options.request_timeout, auth::identify(&app, route, &head)).await;
+    let (caller, answered) = match identified.and_then(std::convert::identity) {
+        Ok(caller) => {
+            let answered = match auth::authorize(&app, route, &caller) {
+                Ok(()) => run(app, route, &caller, path, (head, body), trace).await,
+                Err(failed) => Err(failed),
+            };
+            (Some(caller), answered)
+        }
+        Err(failed) => (None, Err(failed)),
+    };
+    audit::note(route, caller.as_ref(), &things, &answered, trace);
+    answered
 }
 
 /// Answers a request for a path that nothing serves.
-pub(crate) async fn unknown(request: Request) -> Response {
+pub(crate) async fn unknown(app: Arc<App>, request: Request) -> Response {
     let (head, _) = request.into_parts();
     let trace = Trace::of(&head);
-    let not_found = Problem::new(Code::RouteNotFound, "nothing is served under this path");
-    let failed = gate::check(&head).err().map_or(Failure::new(not_found), Into::into);
-    finish(Err(failed.into()), &trace)
+    let not_found = || Problem::new(Code::RouteNotFound, "nothing is served under this path");
+    let (granted, failed) = match app.origins.check(&head) {
+        Err(refusal) => (Granted::Own, refusal.into()),
+        Ok(granted) => {
+            let visited = auth::visit(&app, &head).await;
+            (granted, visited.err().unwrap_or_else(|| Failure::new(not_found()).into()))
+        }
+    };
+    finish(Err(failed), &granted, &trace)
 }
 
-fn finish(answered: Result<Response, Failed>, trace: &Trace) -> Response {
+fn finish(answered: Result<Response, Failed>, granted: &Granted, trace: &Trace) -> Response {
     let mut response = answered.unwrap_or_else(|failed| failure::response(failed, trace));
     let headers = response.headers_mut();
+    granted.tell(headers);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
     if let Ok(id) = HeaderValue::from_str(&trace.id) {
         headers.insert(REQUEST_ID, id);
@@ -76,6 +155,7 @@ fn wrong_method(routes: &[&Route], head: &Parts) -> Failed {
 async fn run(
     app: Arc<App>,
     route: &'static Route,
+    caller: &Caller,
     path: Vec<(String, String)>,
     (head, body): (Parts, HttpBody),
     trace: &Trace,
@@ -90,8 +170,13 @@ async fn run(
         }
     };
     let bytes = within(timeout, reading).await??;
-    let call = call(app, route, path, &head, bytes, trace)?;
-    within(timeout + call.wait, (route.run)(call)).await?
+    let call = call(Arc::clone(&app), route, caller, path, (&head, bytes), trace)?;
+    let wait = call.wait;
+    let response = within(timeout + wait, (route.run)(call)).await??;
+    if !wait.is_zero() {
+        auth::check_still(&app, caller).await?;
+    }
+    Ok(response)
 }
 
 async fn within<T>(timeout: Duration, work: impl Future<Output = T>) -> Result<T, Failed> {
@@ -104,9 +189,9 @@ async fn within<T>(timeout: Duration, work: impl Future<Output = T>) -> Result<T
 fn call(
     app: Arc<App>,
     route: &'static Route,
+    caller: &Caller,
     mut path: Vec<(String, String)>,
-    head: &Parts,
-    bytes: Bytes,
+    (head, bytes): (&Parts, Bytes),
     trace: &Trace,
 ) -> Result<Call, Failed> {
     check_parts(&path)?;
@@ -118,7 +203,15 @@ fn call(
         Body::Lines(_) => None,
     };
     let wait = wait::read(route, parameter, fields.as_deref_mut(), &head.headers)?;
-    let namespace = namespace(&mut path, &head.headers, fields.as_deref_mut())?;
+    let named = match route.is_namespaced() {
+        true => namespace(&mut path, &head.headers, fields.as_deref_mut())?,
+        false => None,
+    };
+    let names_namespace = named.is_some();
+    let namespace = match route.is_namespaced() {
+        true => caller.enter(named)?,
+        false => Namespace::default(),
+    };
     if let Some(fields) = fields {
         agree_with_path(&path, fields)?;
     }
@@ -126,8 +219,20 @@ fn call(
         let _: Nothing = query.read()?;
     }
     let target = head.uri.path_and_query().map_or("", |target| target.as_str()).to_owned();
-    let (headers, trace) = (head.headers.clone(), trace.clone());
-    Ok(Call { app, headers, target, namespace, trace, wait, path, query, body })
+    let (headers, trace, caller) = (head.headers.clone(), trace.clone(), caller.clone());
+    Ok(Call {
+        app,
+        caller,
+        headers,
+        target,
+        namespace,
+        names_namespace,
+        trace,
+        wait,
+        path,
+        query,
+        body,
+    })
 }
 
 #[derive(serde::Deserialize)]
@@ -191,12 +296,12 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The namespace that prefix, header and body agree on.
+/// The namespace that prefix, header and body agree on; none when none of them names any.
 fn namespace(
     path: &mut Vec<(String, String)>,
     headers: &HeaderMap,
     fields: Option<&mut Object>,
-) -> Result<Namespace, Invalid> {
+) -> Result<Option<Namespace>, Invalid> {
     let named = path.iter().position(|(name, _)| name == "namespace");
     let prefix = named.map(|at| path.remove(at).1);
     let header = headers.get("ff-namespace").map(|value| value.to_str().unwrap_or("").to_owned());
@@ -205,12 +310,12 @@ fn namespace(
         None => None,
     };
     let mut given = [prefix, header, field].into_iter().flatten();
-    let Some(first) = given.next() else { return Ok(Namespace::default()) };
+    let Some(first) = given.next() else { return Ok(None) };
     if given.any(|other| other != first) {
         let message = "path, Ff-Namespace and body name different namespaces";
         return Err(Invalid::at("namespace", message));
     }
-    Namespace::new(first).map_err(|error| Invalid::at("namespace", error))
+    Namespace::new(first).map(Some).map_err(|error| Invalid::at("namespace", error))
 }
 
 /// What the path names may stand in the body too, if it is the same.

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_core::backend::Backend;
+use ff_core::error::EngineError;
 use ff_engine::Shutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::api::Api;
+use crate::app::App;
 use crate::connection;
+use crate::cors::Origins;
 use crate::options::ServerOptions;
+use crate::tls::{Tls, TlsError};
 
 /// How long the listener rests when the system gives no more connections.
 const REST: Duration = Duration::from_millis(50);
@@ -22,6 +26,12 @@ const REST: Duration = Duration::from_millis(50);
 pub enum BindError {
     #[error("{addr} is not loopback, and without a key nothing else is served")]
     NotLoopback { addr: SocketAddr },
+    #[error("{addr} is not loopback, and whether there is a key could not be read: {source}")]
+    Keys { addr: SocketAddr, source: EngineError },
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
+    #[error("cors_origins: {origin:?} is no origin such as https://a.example")]
+    Origin { origin: String },
     #[error("cannot listen on {addr}: {source}")]
     Listen { addr: SocketAddr, source: std::io::Error },
 }
@@ -30,6 +40,7 @@ pub enum BindError {
 pub struct Server {
     listener: TcpListener,
     api: Api,
+    tls: Option<Tls>,
     options: ServerOptions,
     connections: Arc<Semaphore>,
     shutdown: Shutdown,
@@ -43,14 +54,22 @@ impl Server {
         shutdown: Shutdown,
     ) -> Result<Self, BindError> {
         let addr = options.listen_addr;
-        if !addr.ip().is_loopback() {
-            return Err(BindError::NotLoopback { addr });
+        if let Some(origin) = Origins::first_wrong(&options.cors_origins) {
+            return Err(BindError::Origin { origin: origin.clone() });
         }
+        let tls = Tls::of(&options)?;
+        let app = App::new(backend, options.clone(), shutdown.clone());
+        check_keys(&app, addr).await?;
         let listener = TcpListener::bind(addr).await;
         let listener = listener.map_err(|source| BindError::Listen { addr, source })?;
-        let api = Api::new(backend, options.clone(), shutdown.clone());
+        let api = Api::of(app);
         let connections = Arc::new(Semaphore::new(options.max_connections));
-        Ok(Self { listener, api, options, connections, shutdown })
+        Ok(Self { listener, api, tls, options, connections, shutdown })
+    }
+
+    /// Whether it speaks TLS.
+    pub fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// Where it listens.
@@ -61,6 +80,9 @@ impl Server {
     /// Serves until the wish to stop; then takes no more, lets what is under way end, and is over
     /// within the grace.
     pub async fn run(mut self) {
+        if let Some(tls) = &self.tls {
+            tokio::spawn(tls.clone().keep_current(self.shutdown.clone()));
+        }
         while let Some(accepted) = self.shutdown.or(self.listener.accept()).await {
             match accepted {
                 Ok((stream, _)) => self.take(stream),
@@ -76,6 +98,7 @@ impl Server {
         // Whoever holds all places has seen every connection end.
         if timeout(options.shutdown_grace, connections.acquire_many(all)).await.is_err() {
             tracing::warn!("connections are cut: they did not end within the grace");
+            options.metrics.shutdown_timeout();
         }
     }
 
@@ -84,6 +107,8 @@ impl Server {
         let _ = stream.set_nodelay(true);
         match Arc::clone(&self.connections).try_acquire_owned() {
             Ok(place) => self.serve(stream, place),
+            // Over TLS a word of refusal would cost a handshake.
+            Err(_) if self.tls.is_some() => {}
             Err(_) => connection::turn_away(&stream),
         }
     }
@@ -91,6 +116,7 @@ impl Server {
     fn serve(&self, stream: TcpStream, place: OwnedSemaphorePermit) {
         let served = connection::serve(
             stream,
+            self.tls.as_ref().map(Tls::acceptor),
             self.api.clone(),
             self.options.header_timeout,
             self.shutdown.clone(),
@@ -99,5 +125,17 @@ impl Server {
             served.await;
             drop(place);
         });
+    }
+}
+
+/// Others than this machine are let in only where there is a key.
+async fn check_keys(app: &App, addr: SocketAddr) -> Result<(), BindError> {
+    if addr.ip().is_loopback() || app.options.api_token.is_some() {
+        return Ok(());
+    }
+    match app.keys.any(&*app.backend).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(BindError::NotLoopback { addr }),
+        Err(source) => Err(BindError::Keys { addr, source }),
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ff_core::backend::BackendExt as _;
 use ff_core::error::EngineError;
-use ff_core::id::{ExecutionId, Namespace, Subject};
+use ff_core::id::{ExecutionId, Subject};
 use ff_core::limits;
 use ff_core::read::{EventFilter, Follow, From, Record, Subscription};
 use ff_core::state::PublicState;
@@ -17,6 +17,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::app::App;
+use crate::call::Call;
 
 /// How long the follower looks before it asks whether anybody still waits.
 const LOOK: Duration = Duration::from_secs(5);
@@ -34,13 +35,9 @@ fn has_ended(record: &Record) -> bool {
 }
 
 /// The record of an execution once it has ended, or as it is when the wait is over.
-pub(crate) async fn record(
-    app: &Arc<App>,
-    namespace: &Namespace,
-    id: ExecutionId,
-    wait: Duration,
-) -> Result<Box<Record>, EngineError> {
-    let look = || app.namespaces.record(&*app.backend, namespace, id);
+pub(crate) async fn record(call: &Call, id: ExecutionId) -> Result<Box<Record>, EngineError> {
+    let (app, wait) = (&call.app, call.wait);
+    let look = || call.record(id);
     let found = look().await?;
     if wait.is_zero() || has_ended(&found) {
         return Ok(found);

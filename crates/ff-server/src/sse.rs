@@ -1,17 +1,19 @@
 //! Server-sent events: what a follower is sent as it happens.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header;
 use axum::response::Response;
 use bytes::Bytes;
-use ff_engine::Shutdown;
 use futures_util::stream;
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::auth;
+use crate::call::Call;
 use crate::reply;
 
 /// A follower that hears nothing for so long is sent a comment, so that it and all that stands
@@ -53,22 +55,22 @@ impl Chunk {
     }
 }
 
-/// The stream of a feed. It ends with the feed or with the server.
-pub(crate) fn response<F: Feed>(
-    feed: F,
-    shutdown: Shutdown,
-    place: OwnedSemaphorePermit,
-) -> Response {
+/// The stream of a feed. It ends with the feed, with the server, or with the caller's key.
+pub(crate) fn response<F: Feed>(feed: F, call: &Call, place: OwnedSemaphorePermit) -> Response {
+    let (app, caller) = (Arc::clone(&call.app), call.caller.clone());
+    let shutdown = app.shutdown.clone();
     let first = Some(Bytes::from_static(b"retry: 2000\n\n"));
-    let state = (first, Some(feed), shutdown, place);
-    let chunks = stream::unfold(state, |(first, feed, mut shutdown, place)| async move {
+    let state = (first, Some(feed), shutdown, (app, caller, place));
+    let chunks = stream::unfold(state, |(first, feed, mut shutdown, held)| async move {
         if let Some(first) = first {
-            return Some((Ok::<_, std::convert::Infallible>(first), (None, feed, shutdown, place)));
+            return Some((Ok::<_, std::convert::Infallible>(first), (None, feed, shutdown, held)));
         }
         let mut feed = feed?;
         let chunk = shutdown.or(feed.next()).await??;
+        let (app, caller, _) = &held;
+        auth::check_still(app, caller).await.ok()?;
         let feed = (!chunk.is_last).then_some(feed);
-        Some((Ok(chunk.bytes()), (None, feed, shutdown, place)))
+        Some((Ok(chunk.bytes()), (None, feed, shutdown, held)))
     });
     let response = Response::new(Body::from_stream(chunks));
     let response = reply::with(response, header::CONTENT_TYPE, MEDIA_TYPE);

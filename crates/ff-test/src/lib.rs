@@ -30,7 +30,6 @@ pub mod grants;
 pub mod graphs;
 pub mod history;
 pub mod http;
-pub mod intercept;
 pub mod limits;
 pub mod lives;
 pub mod oracle;

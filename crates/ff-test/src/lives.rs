@@ -9,9 +9,9 @@ use ff_core::error::EngineError;
 use ff_core::operation::{Claim, Claimed, Command, Reply};
 use ff_core::read::{Answer, Query};
 
-use crate::intercept::{Intercept, Intercepted};
 use crate::stages::{SqliteStage, ValkeyStage};
 use crate::world::{Stage, World};
+use ff_core::layer::{Layer, Layered};
 
 /// A stage whose process can be killed.
 pub trait Mortal: Stage + Sized {
@@ -67,9 +67,9 @@ pub struct Doomed {
 }
 
 impl Doomed {
-    pub fn before(inner: &Arc<dyn Backend>, steps: usize) -> Intercepted<Self> {
+    pub fn before(inner: &Arc<dyn Backend>, steps: usize) -> Layered<Self> {
         let (left, dead) = (AtomicUsize::new(steps), AtomicBool::new(false));
-        Intercepted(Self { inner: Arc::clone(inner), left, dead })
+        Layered(Self { inner: Arc::clone(inner), left, dead })
     }
 
     /// Whether something was not carried out any more.
@@ -87,7 +87,7 @@ impl Doomed {
     }
 }
 
-impl Intercept for Doomed {
+impl Layer for Doomed {
     fn inner(&self) -> &dyn Backend {
         &*self.inner
     }

@@ -16,7 +16,7 @@ use ff_core::limits;
 use ff_core::operation::{Claim, Claimed, Command, RegisterWorker, Reply};
 use ff_core::read::{Answer, Follow, Followed, From, Query, Topic};
 
-use crate::intercept::{Intercept, Intercepted};
+use ff_core::layer::{Layer, Layered};
 
 /// Registers whoever claims.
 pub struct Registered {
@@ -34,8 +34,8 @@ pub fn registration_of(claim: &Claim) -> RegisterWorker {
 }
 
 impl Registered {
-    pub fn before(inner: Arc<dyn Backend>) -> Intercepted<Self> {
-        Intercepted(Self {
+    pub fn before(inner: Arc<dyn Backend>) -> Layered<Self> {
+        Layered(Self {
             inner,
             known: Mutex::default(),
             hidden: Mutex::default(),
@@ -86,7 +86,7 @@ impl Registered {
     }
 }
 
-impl Intercept for Registered {
+impl Layer for Registered {
     fn inner(&self) -> &dyn Backend {
         &*self.inner
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ff_core::backend::BackendExt;
 use ff_core::id::{BudgetId, ExecutionId, QuotaPolicyId};
+use ff_core::layer::Layered;
 use ff_core::limits;
 use ff_core::operation::{Attach, Claim, CreateBudget, SetLane, Submit, Task, UpdateBudget};
 use ff_core::partition::PartitionConfig;
@@ -15,7 +16,6 @@ use ff_core::policy::Policy;
 use ff_core::state::{Attached, HardAction, LaneState, PublicState};
 use ff_engine::acts;
 use ff_test::fleet::{mark_dead, set_lane};
-use ff_test::intercept::Intercepted;
 use ff_test::limits::{budget, cap, limits_of, usage};
 use ff_test::lives::{Doomed, Lives, Mortal};
 use ff_test::stages::{SqliteStage, ValkeyStage};
@@ -33,7 +33,7 @@ const LIFE_MS: i64 = 5_000;
 async fn at_every_step<S: Mortal, T>(
     lives: &mut Lives<S>,
     scene: impl AsyncFn(&World) -> T,
-    act: impl AsyncFn(&Intercepted<Doomed>, &World, &T),
+    act: impl AsyncFn(&Layered<Doomed>, &World, &T),
     outcome: impl AsyncFn(&World, &T),
 ) -> usize {
     for steps in 0.. {
@@ -104,7 +104,7 @@ async fn limited(world: &World) -> Limited {
 }
 
 /// Should it get so far, its lease ends by time.
-async fn claim_one(doomed: &Intercepted<Doomed>, world: &World, _: &Limited) {
+async fn claim_one(doomed: &Layered<Doomed>, world: &World, _: &Limited) {
     let _ = doomed.claim(world.claim_request(1), Duration::ZERO).await;
 }
 

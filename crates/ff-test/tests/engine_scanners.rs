@@ -14,6 +14,7 @@ use ff_core::backend::{Backend, BackendExt, Pending, Upkeep};
 use ff_core::capability::Capabilities;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Home, Kind, LaneId, Namespace, WorkerInstanceId};
+use ff_core::layer::{Layer, Layered};
 use ff_core::operation::{
     BlockForAdmission, Claim, Command, RegisterWorker, Reply, ScannerFilter, Submit,
 };
@@ -23,7 +24,6 @@ use ff_core::state::{BlockingReason, EligibilityState, PublicState};
 use ff_engine::{
     Checked, Engine, EngineOptions, Intervals, Report, RouteCheck, ScannerStatus, Shutdown,
 };
-use ff_test::intercept::{Intercept, Intercepted};
 use ff_test::servers::{Server, ServerOptions};
 use ff_test::workload;
 use tokio::sync::watch;
@@ -142,7 +142,7 @@ struct Spoiled<F> {
     spoil: F,
 }
 
-impl<F> Intercept for Spoiled<F>
+impl<F> Layer for Spoiled<F>
 where
     F: Fn(Asked<'_>) -> Result<(), EngineError> + Send + Sync + 'static,
 {
@@ -180,7 +180,7 @@ fn spoiled<F>(inner: Arc<dyn Backend>, spoil: F) -> Arc<dyn Backend>
 where
     F: Fn(Asked<'_>) -> Result<(), EngineError> + Send + Sync + 'static,
 {
-    Arc::new(Intercepted(Spoiled { inner, spoil }))
+    Arc::new(Layered(Spoiled { inner, spoil }))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -61,12 +61,17 @@ const CLAIMED: &[(&str, &str)] = &[
     ("GET", "X/attempts/{attempt_index}/summary"),
     ("GET", "X/stream"),
     ("GET", "/v1/events"),
+    ("POST", "/v1/keys"),
+    ("GET", "/v1/keys"),
+    ("DELETE", "/v1/keys/{key_id}"),
     ("GET", "/v1/capabilities"),
     ("GET", "/healthz"),
     ("GET", "/livez"),
     ("GET", "/readyz"),
     ("GET", "/version"),
     ("GET", "/openapi.json"),
+    ("GET", "/docs"),
+    ("GET", "/metrics"),
     ("GET", "/problems/{code}"),
 ];
 

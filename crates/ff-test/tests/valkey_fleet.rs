@@ -168,7 +168,8 @@ async fn nothing_is_left_of_the_counts_of_an_empty_lane() {
         store.call(complete(&task)).await.unwrap();
     }
     assert_eq!(counts(&server), [""; 0]);
-    let question = ListLanes { namespace: Namespace::default(), cursor: None, limit: 10 };
+    let question =
+        ListLanes { namespace: Namespace::default(), within: None, cursor: None, limit: 10 };
     let lanes = store.ask(question).await.unwrap().items;
     assert_eq!(lanes.iter().map(|lane| lane.running).sum::<u32>(), 0);
     assert_sound(&store).await;

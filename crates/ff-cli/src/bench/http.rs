@@ -10,6 +10,7 @@ use clap::Args;
 use ff_engine::Shutdown;
 use ff_server::{Server, ServerOptions};
 use reqwest::Client;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -33,6 +34,9 @@ pub(crate) struct Http {
     /// Executions in a batch
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1000))]
     batch: u64,
+    /// Show a key of the store with every request
+    #[arg(long)]
+    with_key: bool,
     /// How many waiting claims to time
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
@@ -57,13 +61,17 @@ impl OnStore for Http {
         let listen_addr = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let options = ServerOptions { listen_addr, ..ServerOptions::default() };
         let server = Server::bind(Arc::clone(&target.backend), options, shutdown).await?;
-        let caller = Caller::new(server.local_addr()?, target)?;
+        let mut caller = Caller::new(server.local_addr()?, target)?;
         let server = tokio::spawn(server.run());
+        let key_id = if self.with_key { Some(caller.log_in().await?) } else { None };
         let faults = Faults::default();
         let sampling = self.sample(&caller, &faults);
         let measured = target.timed(self.samples, sampling).await?;
         let singles = self.submit_all(&caller, 1, &faults).await?;
         let batched = self.submit_all(&caller, self.batch, &faults).await?;
+        if let Some(key_id) = key_id {
+            caller.log_out(&key_id).await?;
+        }
         stop.send_replace(true);
         drop(caller);
         server.await?;
@@ -127,6 +135,11 @@ impl Http {
     }
 }
 
+fn client(headers: HeaderMap) -> reqwest::Result<Client> {
+    let client = Client::builder().tcp_nodelay(true).timeout(2 * PATIENCE);
+    client.default_headers(headers).build()
+}
+
 impl Caller {
     fn new(addr: SocketAddr, target: &Target) -> anyhow::Result<Self> {
         let claim = target.claim(1);
@@ -136,8 +149,22 @@ impl Caller {
             "worker_id": claim.worker_id, "worker_instance_id": claim.worker_instance_id,
             "lanes": [lane], "capabilities": [], "wait_ms": wait_ms,
         });
-        let client = Client::builder().tcp_nodelay(true).timeout(2 * PATIENCE).build()?;
-        Ok(Self { base: format!("http://{addr}"), client, lane, claim })
+        Ok(Self { base: format!("http://{addr}"), client: client(HeaderMap::new())?, lane, claim })
+    }
+
+    /// Shows a new key of the store with every request from here on: its id.
+    async fn log_in(&mut self) -> anyhow::Result<String> {
+        let made = self.post("/v1/keys", &json!({ "name": "bench" })).await?;
+        let text = |field: &str| made[field].as_str().context("a key").map(str::to_owned);
+        let bearer = HeaderValue::try_from(format!("Bearer {}", text("key")?))?;
+        self.client = client(HeaderMap::from_iter([(AUTHORIZATION, bearer)]))?;
+        text("key_id")
+    }
+
+    async fn log_out(&self, key_id: &str) -> anyhow::Result<()> {
+        let gone = self.client.delete(format!("{}/v1/keys/{key_id}", self.base)).send().await?;
+        gone.error_for_status()?;
+        Ok(())
     }
 
     async fn ask(&self, path: &str) -> anyhow::Result<()> {

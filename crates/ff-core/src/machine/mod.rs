@@ -67,6 +67,7 @@ pub use facts::{
     Candidates, DedupKey, DedupRecord, DedupScope, DueList, Facts, Known, Need, Needs, QueueView,
     Settings,
 };
+pub(crate) use flow::{SIBLING_IMPOSSIBLE, SIBLING_SATISFIED};
 pub use overlay::Overlay;
 pub use rows::{Family, RowChange, RowKey, decode as decode_row};
 pub use standing::of_execution as standing_of;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Seen;
 use super::walk::{Listed, Walk};
-use crate::id::{EdgeId, ExecutionId, FlowId, Kind, MemberName, Namespace};
+use crate::id::{EdgeId, ExecutionId, FlowId, Kind, LaneId, MemberName, Namespace};
 use crate::state::{
     Document, EdgeKind, EdgeState, Execution, Flow, FlowState, Group, List, ListingPosition,
     MemberCounts, PublicState,
@@ -55,6 +55,7 @@ pub struct FlowMembers {
 pub struct MemberSnapshot {
     pub name: Option<MemberName>,
     pub execution_id: ExecutionId,
+    pub lane: LaneId,
     pub public_state: PublicState,
     pub group: Group,
 }
@@ -170,6 +171,7 @@ impl MemberSnapshot {
         Self {
             name,
             execution_id: execution.id,
+            lane: execution.about.lane.clone(),
             public_state: execution.public_state(),
             group: group.unwrap_or_default(),
         }

@@ -3,7 +3,7 @@
 use super::Seen;
 use super::walk::{Listed, Walk};
 use crate::id::{KeyId, Namespace};
-use crate::state::{ApiKey, List, ListingPosition, Part};
+use crate::state::{Access, ApiKey, List, ListingPosition, Part};
 use crate::time::TimestampMs;
 
 /// One key; none if there is no such.
@@ -15,6 +15,8 @@ pub struct GetKey {
 /// All keys, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListKeys {
+    /// Only keys that may do no more than this.
+    pub within: Option<Access>,
     pub cursor: Option<String>,
     pub limit: u32,
 }
@@ -38,10 +40,13 @@ impl Walk for ListKeys {
 
     fn see(&self, _: &ListingPosition, found: Listed<'_>, _: TimestampMs) -> Seen<ApiKey> {
         let Listed::Document(document, _) = found else { return Seen::Passed };
-        ApiKey::of(&document.body).cloned().map_or(Seen::Passed, Seen::Item)
+        let wanted =
+            |key: &&ApiKey| self.within.as_ref().is_none_or(|access| key.access.is_within(access));
+        let found = ApiKey::of(&document.body).filter(wanted);
+        found.cloned().map_or(Seen::Passed, Seen::Item)
     }
 
     fn scope(&self) -> String {
-        "keys".to_owned()
+        format!("keys {:?}", self.within)
     }
 }

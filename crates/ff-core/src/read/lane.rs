@@ -21,6 +21,8 @@ pub struct DescribeLane {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListLanes {
     pub namespace: Namespace,
+    /// Only these.
+    pub within: Option<Vec<LaneId>>,
     pub cursor: Option<String>,
     pub limit: u32,
 }
@@ -90,10 +92,14 @@ impl LaneSnapshot {
 impl ListLanes {
     /// The names on the page, of all that there are.
     pub fn page(&self, names: BTreeSet<LaneId>) -> Result<Page<LaneId>, Refusal> {
-        let scope = format!("lanes {}", self.namespace);
+        let scope = format!("lanes {} {:?}", self.namespace, self.within);
         let behind: Option<LaneId> =
             self.cursor.as_ref().map(|text| cursor::decode(&scope, text)).transpose()?;
-        let mut names = names.into_iter().filter(|name| behind.as_ref().is_none_or(|b| name > b));
+        let wanted = |name: &LaneId| {
+            behind.as_ref().is_none_or(|behind| name > behind)
+                && self.within.as_ref().is_none_or(|lanes| lanes.contains(name))
+        };
+        let mut names = names.into_iter().filter(wanted);
         let items: Vec<_> = names.by_ref().take(self.limit as usize).collect();
         let last = items.last().filter(|_| names.next().is_some());
         let next_cursor = last.map(|last| cursor::encode(&scope, last));

@@ -24,11 +24,11 @@ pub struct ListSuspended {
     pub limit: u32,
 }
 
-/// Which of them; what is not given asks for nothing.
+/// Which of them; what is not given, or an empty list, asks for nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WaitingFilter {
     pub namespace: Namespace,
-    pub lane: Option<LaneId>,
+    pub lanes: Vec<LaneId>,
     /// Why the execution is suspended. A waitpoint that no suspension waits for has none.
     pub reason: Option<String>,
     /// Waits so long at least.
@@ -83,7 +83,7 @@ impl WaitingFilter {
         let about = &execution.about;
         // An id that was removed and given again may belong to somebody else.
         self.namespace == about.namespace
-            && self.lane.as_ref().is_none_or(|lane| *lane == about.lane)
+            && (self.lanes.is_empty() || self.lanes.contains(&about.lane))
     }
 }
 

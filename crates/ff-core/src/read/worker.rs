@@ -22,6 +22,8 @@ pub struct DescribeWorker {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListWorkers {
     pub namespace: Namespace,
+    /// Only workers that serve none but these lanes.
+    pub within: Option<Vec<LaneId>>,
     pub cursor: Option<String>,
     pub limit: u32,
 }
@@ -187,11 +189,15 @@ impl Walk for ListWorkers {
     ) -> Seen<WorkerSnapshot> {
         let Listed::Document(document, _) = found else { return Seen::Passed };
         let snapshot = document.worker().and_then(|worker| WorkerSnapshot::of(worker, now));
-        snapshot.map_or(Seen::Passed, Seen::Item)
+        let wanted = |worker: &WorkerSnapshot| {
+            let known = |lane| self.within.as_ref().is_none_or(|lanes| lanes.contains(lane));
+            worker.lanes.iter().all(known)
+        };
+        snapshot.filter(wanted).map_or(Seen::Passed, Seen::Item)
     }
 
     fn scope(&self) -> String {
-        format!("workers {}", self.namespace)
+        format!("workers {} {:?}", self.namespace, self.within)
     }
 }
 

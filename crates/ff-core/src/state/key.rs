@@ -3,6 +3,8 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 
 use super::listing::digest_name;
 use super::{List, Listing};
@@ -26,6 +28,17 @@ pub struct ApiKey {
 /// SHA-256 of a secret.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretHash(pub [u8; 32]);
+
+impl SecretHash {
+    pub fn of(secret: &[u8]) -> Self {
+        Self(Sha256::digest(secret).into())
+    }
+
+    /// Whether it is of this secret, told in a time that says nothing about either.
+    pub fn is_of(&self, secret: &[u8]) -> bool {
+        self.0.ct_eq(&Self::of(secret).0).into()
+    }
+}
 
 /// What a key may do, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -161,6 +174,16 @@ mod tests {
         ] {
             assert!(!more.is_within(&some), "{more:?}");
         }
+    }
+
+    #[test]
+    fn a_secret_is_told_by_its_hash() {
+        let hash = SecretHash::of(b"secret");
+        assert!(hash.is_of(b"secret"));
+        for other in [&b""[..], b"secre", b"secret ", b"Secret"] {
+            assert!(!hash.is_of(other));
+        }
+        assert_eq!(format!("{hash:?}"), "SecretHash(..)");
     }
 
     #[test]

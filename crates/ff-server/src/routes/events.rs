@@ -63,7 +63,8 @@ fn last_seen(call: &Call) -> Option<&str> {
 
 async fn events(call: Call) -> Result<Response, Failed> {
     let form: Events = call.query()?;
-    let filter = form.filter(call.namespace.clone())?;
+    let mut filter = form.filter(call.namespace.clone())?;
+    filter.lanes = call.caller.lanes_among(filter.lanes)?;
     if call.accepts(sse::MEDIA_TYPE) {
         return follow(&call, filter, &form).await;
     }
@@ -87,7 +88,7 @@ async fn follow(call: &Call, filter: EventFilter, form: &Events) -> Result<Respo
     let place = call.app.admit_tail()?;
     let app = Arc::clone(&call.app);
     let feed = Log { app, filter, cursor: first.cursor.clone(), first: Some(chunk(first)) };
-    Ok(sse::response(feed, call.app.shutdown.clone(), place))
+    Ok(sse::response(feed, call, place))
 }
 
 /// What was read, as it is sent.
@@ -126,7 +127,7 @@ impl Feed for Log {
 async fn of_execution(call: Call) -> Result<Response, Failed> {
     let paging: Paging = call.query()?;
     let execution_id = call.execution_id()?;
-    let record = call.app.namespaces.record(call.backend(), &call.namespace, execution_id).await?;
+    let record = call.record(execution_id).await?;
     let scope = scope("events", &call.namespace, execution_id);
     let place = last_seen(&call).or(paging.cursor.as_deref());
     let after_seq = place.map(|text| cursor::decode::<u64>(&scope, text)).transpose()?;
@@ -142,7 +143,7 @@ async fn of_execution(call: Call) -> Result<Response, Failed> {
         let place = call.app.admit_tail()?;
         let app = Arc::clone(&call.app);
         let feed = OfExecution { app, execution_id, scope, after_seq, filter, cursor };
-        return Ok(sse::response(feed, call.app.shutdown.clone(), place));
+        return Ok(sse::response(feed, &call, place));
     }
     let limit = paging.limit();
     let page = call.ask(ListEvents { execution_id, after_seq, limit }).await?;

@@ -17,7 +17,7 @@ use crate::call::{Body, Call};
 use crate::failure::Failed;
 use crate::route::Route;
 use crate::route::Verb::{Get, Post};
-use crate::{include, reply, settled};
+use crate::{flows, include, reply, settled};
 use ff_core::state::Scope::{ExecutionsRead, ExecutionsWrite};
 
 /// A payload of the largest size, in base64, with all that stands around it.
@@ -63,15 +63,16 @@ pub(super) const ROUTES: &[Route] = &[
 
 async fn submit(mut call: Call) -> Result<Response, Failed> {
     let (fields, raw) = call.fields();
-    let mut form = Submit::read(fields)?;
+    let mut form = signed(&call, Submit::read(fields)?).await?;
     form.idempotency_key = call.key(form.idempotency_key, "idempotency_key")?;
     let partitions = call.backend().settings().partitions;
+    let lane = form.lane.clone();
     let operation = form.operation(call.namespace.clone(), raw, &partitions)?;
     let mut reply = SubmitReply::from(call.act(operation).await?);
-    call.app.namespaces.note(reply.execution_id, &call.namespace);
+    call.app.namespaces.note(reply.execution_id, &call.namespace, &lane);
     if !call.wait.is_zero() && reply.public_state.is_some() {
         let id = reply.execution_id;
-        let record = settled::record(&call.app, &call.namespace, id, call.wait).await?;
+        let record = settled::record(&call, id).await?;
         reply.public_state = Some(record.state.public_state);
     }
     let response = if reply.is_new() {
@@ -81,6 +82,17 @@ async fn submit(mut call: Call) -> Result<Response, Failed> {
     };
     let location = format!("/v1/executions/{}", reply.execution_id);
     Ok(reply::with(response, header::LOCATION, &location))
+}
+
+/// A submit that its caller may make, in the caller's name where it has none.
+async fn signed(call: &Call, mut form: Submit) -> Result<Submit, Failed> {
+    call.caller.check_lane(&form.lane)?;
+    if let Some(flow_id) = form.flow_id {
+        flows::flow(call, flow_id).await?;
+    }
+    form.creator_identity.get_or_insert_with(|| call.caller.name().to_owned());
+    form.trace_context = form.trace_context.or_else(|| call.trace.context.clone());
+    Ok(form)
 }
 
 async fn submit_batch(mut call: Call) -> Result<Response, Failed> {
@@ -98,8 +110,12 @@ async fn submit_batch(mut call: Call) -> Result<Response, Failed> {
     let mut items: Vec<Option<BatchItem>> = Vec::new();
     let mut submits: Vec<operation::Submit> = Vec::new();
     for item in read {
+        let submit = match item {
+            Ok(form) => signed(&call, form).await.map_err(|failed| call.failure(failed)),
+            Err(failure) => Err(failure),
+        };
         let submit =
-            item.and_then(|form| form.operation(call.namespace.clone(), None, &partitions));
+            submit.and_then(|form| form.operation(call.namespace.clone(), None, &partitions));
         match submit {
             Ok(submit) => {
                 submits.push(submit);
@@ -153,7 +169,9 @@ async fn search(mut call: Call) -> Result<Response, Failed> {
 
 async fn find(call: Call, form: Search) -> Result<Response, Failed> {
     let counts = form.counts()?;
-    let (question, include) = form.question(call.namespace.clone())?;
+    let (mut question, include) = form.question(call.namespace.clone())?;
+    include::check(&call.caller, include)?;
+    question.filter.lanes = call.caller.lanes_among(question.filter.lanes)?;
     let filter = question.filter.clone();
     let page = call.ask(question).await?;
     let mut items = Vec::with_capacity(page.items.len());
@@ -182,8 +200,9 @@ async fn estimate(call: &Call, filter: Filter) -> Result<u64, Failed> {
 async fn get(call: Call) -> Result<Response, Failed> {
     let form: ReadRecord = call.query()?;
     let include = ff_api::search::Include::parse(form.include.as_deref())?;
+    include::check(&call.caller, include)?;
     let id = call.execution_id()?;
-    let found = settled::record(&call.app, &call.namespace, id, call.wait).await?;
+    let found = settled::record(&call, id).await?;
     let record = include::record(call.backend(), *found, include).await?;
     Ok(reply::tagged(reply::ok(&record)?, record.revision))
 }

@@ -57,6 +57,7 @@ pub(super) const ROUTES: &[Route] = &[
 async fn claim_for_worker(mut call: Call) -> Result<Response, Failed> {
     let form: ClaimForWorker = call.body()?;
     let claim = form.operation(call.namespace.clone(), call.parsed("worker_id")?)?;
+    call.caller.check_lane(&claim.lane)?;
     match call.backend().claim_for_worker(claim).await? {
         Some(grant) => reply::ok(&Grant::from(grant)),
         None => Ok(reply::nothing()),
@@ -77,6 +78,7 @@ async fn claim(mut call: Call) -> Result<Response, Failed> {
 
 async fn reclaim(mut call: Call) -> Result<Response, Failed> {
     let form: Reclaim = call.body()?;
+    call.caller.check_lane(&form.lane)?;
     let operation = form.operation(own(&call).await?)?;
     reply::ok(&Reclaimed::from(call.act(operation).await?))
 }

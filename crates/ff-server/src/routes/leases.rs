@@ -10,7 +10,7 @@ use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::limits;
 use ff_core::operation::{self, Command, Operation as _, Renew, Task, UpdateProgress};
 
-use super::workers::{LEASES_BYTES, outcome, refused, registered, renewal};
+use super::workers::{LEASES_BYTES, known, outcome, refused, renewal};
 use crate::call::Call;
 use crate::failure::Failed;
 use crate::reply;
@@ -55,8 +55,12 @@ pub(super) const ROUTES: &[Route] = &[
 
 async fn claim(mut call: Call) -> Result<Response, Failed> {
     let form: Claim = call.body()?;
+    for lane in form.lanes.iter().flatten() {
+        call.caller.check_lane(lane.name())?;
+    }
     let offered = if form.is_complete() { None } else { Some(offered(&call, &form).await?) };
     let mut claim = form.operation(call.namespace.clone(), offered)?;
+    restrict(&call, &mut claim)?;
     call.app.rotas.lend(&mut claim);
     let mut shutdown = call.app.shutdown.clone();
     let waiting = call.backend().claim(claim.clone(), call.wait);
@@ -65,9 +69,19 @@ async fn claim(mut call: Call) -> Result<Response, Failed> {
     reply::ok(&Tasks { tasks: tasks.into_iter().map(|task| handed_out(&call, task)).collect() })
 }
 
+/// Of the lanes that a worker is registered for, those of the key.
+fn restrict(call: &Call, claim: &mut operation::Claim) -> Result<(), Refusal> {
+    let named = claim.lanes.len();
+    claim.lanes.retain(|share| call.caller.serves(&share.lane));
+    if claim.lanes.is_empty() && named > 0 {
+        return Err(Refusal::new(Code::Forbidden, "the key is for none of the worker's lanes"));
+    }
+    Ok(())
+}
+
 /// What the registration says, for what the claim does not.
 async fn offered(call: &Call, form: &Claim) -> Result<Offered, EngineError> {
-    let found = registered(call, form.worker_instance_id.clone()).await?.ok_or_else(|| {
+    let found = known(call, form.worker_instance_id.clone()).await?.ok_or_else(|| {
         let detail = "the worker instance is not registered; register it first";
         Refusal::new(Code::WorkerNotRegistered, detail)
     })?;
@@ -76,7 +90,7 @@ async fn offered(call: &Call, form: &Claim) -> Result<Offered, EngineError> {
 
 /// The task on its way to its worker, whose next calls are about it.
 pub(super) fn handed_out(call: &Call, task: Task) -> ff_api::task::Task {
-    call.app.namespaces.note(task.execution_id, &task.namespace);
+    call.app.namespaces.note(task.execution_id, &task.namespace, &task.lane);
     task.into()
 }
 

@@ -15,9 +15,9 @@ use utoipa::ToSchema;
 use super::reads::own;
 use crate::call::Call;
 use crate::failure::Failed;
-use crate::reply;
 use crate::route::Route;
 use crate::route::Verb::{Delete, Patch, Post, Put};
+use crate::{flows, reply};
 use ff_core::state::Scope::{Admin, ExecutionsWrite};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -128,7 +128,12 @@ async fn change_priority(mut call: Call) -> Result<Response, Failed> {
 
 async fn replay(mut call: Call) -> Result<Response, Failed> {
     let Replay { descendants } = call.body()?;
-    let execution_id = own(&call).await?;
+    let execution_id = call.execution_id()?;
+    let record = call.record(execution_id).await?;
+    // Its descendants may be on any lane of its flow.
+    if let Some(flow_id) = record.flow_id.filter(|_| descendants) {
+        flows::flow(&call, flow_id).await?;
+    }
     let replayed = call.act(operation::Replay { execution_id, descendants }).await?;
     reply::ok(&Replayed::from(replayed))
 }
@@ -162,7 +167,7 @@ async fn resume(mut call: Call) -> Result<Response, Failed> {
 }
 
 async fn as_it_is_now(call: &Call, id: ExecutionId) -> Result<Response, Failed> {
-    let record = call.app.namespaces.record(call.backend(), &call.namespace, id).await?;
+    let record = call.record(id).await?;
     let record = Record::from(*record);
     Ok(reply::tagged(reply::ok(&record)?, record.revision))
 }
@@ -171,7 +176,7 @@ async fn set_tags(mut call: Call) -> Result<Response, Failed> {
     let SetTags { tags } = call.body()?;
     let tags = Tags::new(tags)?;
     let execution_id = call.execution_id()?;
-    let look = || call.app.namespaces.record(call.backend(), &call.namespace, execution_id);
+    let look = || call.record(execution_id);
     call.check_revision(look().await?.revision)?;
     let set = call.act(operation::SetTags { execution_id, tags }).await?;
     let revision = look().await?.revision;

@@ -3,8 +3,10 @@
 mod events;
 mod executions;
 mod grants;
+mod keys;
 mod leases;
 mod manage;
+mod metrics;
 mod outcomes;
 mod reads;
 mod signals;
@@ -30,5 +32,7 @@ pub(crate) const GROUPS: &[&[Route]] = &[
     signals::ROUTES,
     streams::ROUTES,
     events::ROUTES,
+    keys::ROUTES,
     system::ROUTES,
+    metrics::ROUTES,
 ];

@@ -14,7 +14,7 @@ use crate::failure::Failed;
 use crate::reply;
 use crate::route::Route;
 use crate::route::Verb::Post;
-use ff_core::state::Scope::WorkersClaim;
+use ff_core::state::Scope::{Admin, WorkersClaim};
 
 /// A result of the largest size, in base64, with all that stands around it.
 const COMPLETE_BYTES: usize = 3 << 19;
@@ -28,6 +28,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(complete(call)),
     )
     .takes::<Complete>()
+    .or(Admin)
     .fenced()
     .or_raw()
     .up_to(COMPLETE_BYTES)
@@ -36,6 +37,7 @@ pub(super) const ROUTES: &[Route] = &[
         Box::pin(fail(call))
     })
     .takes::<Fail>()
+    .or(Admin)
     .fenced()
     .answers::<AttemptFailed>(200),
     Route::new(
@@ -46,6 +48,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(delay(call)),
     )
     .takes::<Delay>()
+    .or(Admin)
     .fenced()
     .answers::<PutAside>(200),
     Route::new(
@@ -56,12 +59,13 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(wait_children(call)),
     )
     .takes::<WaitChildren>()
+    .or(Admin)
     .fenced()
     .answers::<PutAside>(200),
 ];
 
 /// The execution of the path and on whose authority the call acts on it. An operator shows no fence,
-/// so for one the namespace is read anew.
+/// so for one the record is read anew, and a scope of its own is needed.
 async fn authorized(
     call: &Call,
     fence: &Fence,
@@ -69,11 +73,14 @@ async fn authorized(
 ) -> Result<(ExecutionId, Authority), Failed> {
     let id = call.execution_id()?;
     let authority = fence.authority(id, call.app.store(), source)?;
-    let (namespaces, backend) = (&call.app.namespaces, call.backend());
     match authority {
-        Authority::Fence(_) => namespaces.check(backend, &call.namespace, id).await?,
+        Authority::Fence(_) => {
+            call.caller.need(WorkersClaim)?;
+            call.check(id).await?;
+        }
         Authority::Override => {
-            namespaces.record(backend, &call.namespace, id).await?;
+            call.caller.need(Admin)?;
+            call.record(id).await?;
         }
     }
     Ok((id, authority))
@@ -83,10 +90,13 @@ async fn complete(mut call: Call) -> Result<Response, Failed> {
     let (mut fields, raw) = call.fields();
     let fence = Fence::take(&mut fields)?;
     let form: Complete = fields.read()?;
+    for lane in form.next.iter().flat_map(|next| &next.lanes) {
+        call.caller.check_lane(lane.name())?;
+    }
     let (id, authority) = authorized(&call, &fence, form.source.as_deref()).await?;
     let completed = call.act(form.operation(id, authority, raw)?).await?;
     for task in &completed.tasks {
-        call.app.namespaces.note(task.execution_id, &task.namespace);
+        call.app.namespaces.note(task.execution_id, &task.namespace, &task.lane);
     }
     reply::ok(&Completed::from(completed))
 }
@@ -121,7 +131,7 @@ async fn put_aside(
     (delay_until, unresolved): (Option<TimestampMs>, Option<u32>),
     replayed: bool,
 ) -> Result<Response, Failed> {
-    let record = call.app.namespaces.record(call.backend(), &call.namespace, id).await?;
+    let record = call.record(id).await?;
     let State { state_vector, .. } = record.state.into();
     let delay_until = delay_until.map(Into::into);
     reply::ok(&PutAside { public_state, state_vector, delay_until, unresolved, replayed })

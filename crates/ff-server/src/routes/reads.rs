@@ -38,19 +38,21 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(
         Get,
         "/v1/executions/{execution_id}/result",
-        PayloadsRead,
+        ExecutionsRead,
         "Read the result of an execution",
         |call| Box::pin(result(call)),
     )
+    .also(PayloadsRead)
     .asks::<OfAttempt>()
     .answers::<Outcome>(200),
     Route::new(
         Get,
         "/v1/executions/{execution_id}/payload",
-        PayloadsRead,
+        ExecutionsRead,
         "Read the payload of an execution",
         |call| Box::pin(payload(call)),
     )
+    .also(PayloadsRead)
     .answers::<Payload>(200),
     Route::new(
         Get,
@@ -72,10 +74,11 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(
         Get,
         "/v1/executions/{execution_id}/signals",
-        PayloadsRead,
+        ExecutionsRead,
         "List the signals that an execution has accepted",
         |call| Box::pin(signals(call)),
     )
+    .also(PayloadsRead)
     .asks::<Paging>()
     .answers::<Page<AcceptedSignal>>(200),
     Route::new(
@@ -95,16 +98,16 @@ struct OfAttempt {
     attempt: Option<u32>,
 }
 
-/// The execution of the path, which is of the caller's namespace.
+/// The execution of the path, which is there for the caller.
 pub(super) async fn own(call: &Call) -> Result<ExecutionId, Failed> {
     let id = call.execution_id()?;
-    call.app.namespaces.record(call.backend(), &call.namespace, id).await?;
+    call.record(id).await?;
     Ok(id)
 }
 
 async fn state(call: Call) -> Result<Response, Failed> {
     let id = call.execution_id()?;
-    let record = settled::record(&call.app, &call.namespace, id, call.wait).await?;
+    let record = settled::record(&call, id).await?;
     reply::ok(&State::from(record.state))
 }
 
@@ -162,6 +165,12 @@ async fn signals(call: Call) -> Result<Response, Failed> {
 
 async fn explain(call: Call) -> Result<Response, Failed> {
     let execution_id = own(&call).await?;
-    let explanation = call.backend().explain(execution_id).await?.ok_or_else(not_found)?;
+    let mut explanation = call.backend().explain(execution_id).await?.ok_or_else(not_found)?;
+    // Who holds the slots of a quota may run on any lane.
+    if call.caller.lanes().is_some()
+        && let Some(evidence) = explanation.evidence.as_object_mut()
+    {
+        evidence.remove("holders");
+    }
     reply::ok(&Explanation::from(explanation))
 }

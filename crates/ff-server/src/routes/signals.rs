@@ -8,7 +8,7 @@ use ff_api::signal::{
 };
 use ff_api::suspend::Waitpoint;
 use ff_api::worker::Reason;
-use ff_core::error::Code;
+use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::id::ExecutionId;
 use ff_core::limits;
 use ff_core::operation::{self, CloseWaitpoint, Decision, IssueToken, Settled, WaitpointRef};
@@ -16,6 +16,7 @@ use ff_core::read::{ListPendingWaitpoints, ListWaitpoints, WaitingFilter};
 
 use super::reads::own;
 use crate::call::Call;
+use crate::caller::Who;
 use crate::failure::Failed;
 use crate::reply;
 use crate::route::Route;
@@ -33,6 +34,7 @@ pub(super) const ROUTES: &[Route] = &[
         "Send a signal to a waitpoint",
         |call| Box::pin(signal(call)),
     )
+    .by_token()
     .takes::<Signal>()
     .or_raw()
     .up_to(SIGNAL_BYTES)
@@ -62,6 +64,7 @@ pub(super) const ROUTES: &[Route] = &[
         "Sign the token of a waitpoint again",
         |call| Box::pin(token(call)),
     )
+    .audited()
     .answers::<Waitpoint>(200),
     Route::new(
         Post,
@@ -70,6 +73,7 @@ pub(super) const ROUTES: &[Route] = &[
         "Replace the token of a waitpoint",
         |call| Box::pin(remint(call)),
     )
+    .audited()
     .takes::<Remint>()
     .answers::<Waitpoint>(201),
     Route::new(
@@ -121,16 +125,36 @@ async fn signal(mut call: Call) -> Result<Response, Failed> {
     let (fields, raw) = call.fields();
     let mut form: Signal = fields.read()?;
     form.idempotency_key = call.key(form.idempotency_key, "idempotency_key")?;
-    let id = own(&call).await?;
+    let id = call.execution_id()?;
     let header = call.headers.get("ff-waitpoint-token").and_then(|value| value.to_str().ok());
+    addressee(&call, id).await.map_err(|error| hidden(&call, error))?;
     let operation = form.operation(id, header, raw)?;
-    signalled(call.act(operation).await?)
+    signalled(call.act(operation).await.map_err(|error| hidden(&call, error))?)
+}
+
+/// Passes a signal to an execution that is there for the caller. Who shows only a token, where that is
+/// enough, may leave the namespace out: the token is of one execution.
+async fn addressee(call: &Call, id: ExecutionId) -> Result<(), EngineError> {
+    let without_key = matches!(call.caller.who, Who::TokenBearer | Who::Everybody);
+    if call.app.options.public_signals && without_key && !call.names_namespace {
+        return Ok(());
+    }
+    call.record(id).await.map(|_| ())
+}
+
+/// Where a token is enough, guessing must not tell which executions there are.
+fn hidden(call: &Call, error: EngineError) -> EngineError {
+    let tells = matches!(error.code(), Code::ExecutionNotFound | Code::WaitpointNotFound);
+    if call.app.options.public_signals && tells {
+        return Refusal::new(Code::InvalidToken, "the token is not valid here").into();
+    }
+    error
 }
 
 async fn decide(mut call: Call, decision: Decision) -> Result<Response, Failed> {
     let form: Approval = call.body()?;
     let (id, at) = addressed(&call).await?;
-    signalled(call.act(form.operation(id, at, decision, String::new())).await?)
+    signalled(call.act(form.operation(id, at, decision, call.caller.name().to_owned())).await?)
 }
 
 async fn pending(call: Call) -> Result<Response, Failed> {
@@ -161,7 +185,8 @@ fn checked(limit: u32) -> Result<u32, Failed> {
 async fn inbox(call: Call) -> Result<Response, Failed> {
     let Inbox { lane, reason, age, cursor, limit } = call.query()?;
     let namespace = call.namespace.clone();
-    let filter = WaitingFilter { namespace, lane, reason, older_than_ms: age };
+    let lanes = call.caller.lanes_among(lane.into_iter().collect())?;
+    let filter = WaitingFilter { namespace, lanes, reason, older_than_ms: age };
     let limit = limit.unwrap_or(limits::PAGE);
     let page = call.ask(ListPendingWaitpoints { filter, cursor, limit }).await?;
     let items: Vec<OpenWaitpoint> = page.items.into_iter().map(Into::into).collect();

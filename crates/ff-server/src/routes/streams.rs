@@ -23,12 +23,13 @@ use utoipa::ToSchema;
 use super::reads::own;
 use crate::app::App;
 use crate::call::{Body, Call};
+use crate::caller::Caller;
 use crate::failure::Failed;
 use crate::reply;
 use crate::route::Route;
 use crate::route::Verb::{Get, Post};
 use crate::sse::{self, Chunk, Feed, QUIET};
-use ff_core::state::Scope::{PayloadsRead, WorkersClaim};
+use ff_core::state::Scope::{ExecutionsRead, PayloadsRead, WorkersClaim};
 
 const FRAMES_BYTES: usize = 16 << 20;
 /// Frames that are sent in one piece.
@@ -50,36 +51,40 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(
         Get,
         "/v1/executions/{execution_id}/attempts/{attempt_index}/stream",
-        PayloadsRead,
+        ExecutionsRead,
         "Read the output of an attempt, or follow it",
         |call| Box::pin(read(call)),
     )
+    .also(PayloadsRead)
     .asks::<ReadFrames>()
     .answers::<Stream>(200),
     Route::new(
         Get,
         "/v1/executions/{execution_id}/attempts/{attempt_index}/stream/tail",
-        PayloadsRead,
+        ExecutionsRead,
         "Wait for output of an attempt",
         |call| Box::pin(tail(call)),
     )
+    .also(PayloadsRead)
     .asks::<TailFrames>()
     .answers::<Stream>(200),
     Route::new(
         Get,
         "/v1/executions/{execution_id}/attempts/{attempt_index}/summary",
-        PayloadsRead,
+        ExecutionsRead,
         "Read the summary of an attempt",
         |call| Box::pin(summary(call)),
     )
+    .also(PayloadsRead)
     .answers::<Summary>(200),
     Route::new(
         Get,
         "/v1/executions/{execution_id}/stream",
-        PayloadsRead,
+        ExecutionsRead,
         "Follow the output of all attempts",
         |call| Box::pin(follow_all(call)),
     )
+    .also(PayloadsRead)
     .asks::<After>(),
 ];
 
@@ -102,7 +107,7 @@ async fn append(mut call: Call) -> Result<Response, Failed> {
     } else {
         fields.read::<Append>()?.operation(id, fence)?
     };
-    call.app.namespaces.check(call.backend(), &call.namespace, id).await?;
+    call.check(id).await?;
     reply::ok(&Appended::from(call.act(operation).await?))
 }
 
@@ -158,7 +163,7 @@ async fn follow(
     output.look(Duration::ZERO).await?;
     let place = call.app.admit_tail()?;
     let feed = OneAttempt { output };
-    Ok(sse::response(feed, call.app.shutdown.clone(), place))
+    Ok(sse::response(feed, call, place))
 }
 
 fn cursor(text: Option<&str>) -> Result<StreamCursor, Refusal> {
@@ -239,7 +244,7 @@ impl Feed for OneAttempt {
 async fn follow_all(call: Call) -> Result<Response, Failed> {
     let After { after } = call.query()?;
     let execution_id = call.execution_id()?;
-    let record = call.app.namespaces.record(call.backend(), &call.namespace, execution_id).await?;
+    let record = call.record(execution_id).await?;
     let place = place(&call, after);
     let (attempt_index, after) = match place.as_deref().map(|text| text.split_once(':')) {
         None => (0, cursor(None)?),
@@ -251,8 +256,8 @@ async fn follow_all(call: Call) -> Result<Response, Failed> {
     let output = Output { app: Arc::clone(&call.app), execution_id, attempt_index, after };
     let news = News::begin(&call.app, execution_id, record.namespace.clone()).await?;
     let place = call.app.admit_tail()?;
-    let feed = AllAttempts { output, news };
-    Ok(sse::response(feed, call.app.shutdown.clone(), place))
+    let feed = AllAttempts { output, caller: call.caller.clone(), news };
+    Ok(sse::response(feed, &call, place))
 }
 
 fn bad_place() -> Refusal {
@@ -262,6 +267,7 @@ fn bad_place() -> Refusal {
 /// Follows one attempt after the other, to the end of the execution.
 struct AllAttempts {
     output: Output,
+    caller: Caller,
     news: News,
 }
 
@@ -270,7 +276,8 @@ impl Feed for AllAttempts {
         let mut chunk = Chunk::default();
         let prefix = format!("{}:", self.output.attempt_index);
         let (app, id) = (Arc::clone(&self.output.app), self.output.execution_id);
-        let record = app.namespaces.record(&*app.backend, &self.news.namespace, id).await.ok()?;
+        let (caller, namespace) = (&self.caller, &self.news.namespace);
+        let record = app.namespaces.record(&*app.backend, caller, namespace, id).await.ok()?;
         let begun = self.output.attempt_index < record.total_attempt_count;
         if begun {
             let closed = self.output.next(&mut chunk, &prefix).await?;

@@ -11,7 +11,7 @@ use crate::failure::Failed;
 use crate::reply;
 use crate::route::Route;
 use crate::route::Verb::{Get, Post};
-use ff_core::state::Scope::{PayloadsRead, WorkersClaim};
+use ff_core::state::Scope::{ExecutionsRead, PayloadsRead, WorkersClaim};
 
 pub(super) const ROUTES: &[Route] = &[
     Route::new(
@@ -37,10 +37,11 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(
         Get,
         "/v1/executions/{execution_id}/resume-signals",
-        PayloadsRead,
+        ExecutionsRead,
         "List the signals that resumed the current attempt",
         |call| Box::pin(resume_signals(call)),
     )
+    .also(PayloadsRead)
     .answers::<Signals>(200),
 ];
 
@@ -59,7 +60,7 @@ async fn suspend(mut call: Call) -> Result<Response, Failed> {
 
 async fn resume_signals(call: Call) -> Result<Response, Failed> {
     let id = call.execution_id()?;
-    let record = call.app.namespaces.record(call.backend(), &call.namespace, id).await?;
+    let record = call.record(id).await?;
     let Some(attempt_id) = record.current_attempt_id else {
         return reply::ok(&Signals { signals: Vec::new() });
     };

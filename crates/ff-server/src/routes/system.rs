@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::failure::Failed;
 use crate::route::Route;
 use crate::route::Verb::Get;
-use crate::{openapi, problems, reply};
+use crate::{openapi, problems, reader, reply};
 use ff_core::state::Scope::ExecutionsRead;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -27,6 +27,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::open(Get, "/version", "Version of the server", |call| Box::pin(version(call)))
         .answers::<Version>(200),
     Route::open(Get, "/openapi.json", "This description", |call| Box::pin(description(call))),
+    Route::open(Get, "/docs", "The same as a page to read", |call| Box::pin(page(call))),
     Route::open(Get, "/problems/{code}", "What a code means", |call| Box::pin(problem(call))),
     Route::new(Get, "/v1/capabilities", ExecutionsRead, "What the store can do", |call| {
         Box::pin(capabilities(call))
@@ -57,6 +58,12 @@ async fn version(_: Call) -> Result<Response, Failed> {
 
 async fn description(_: Call) -> Result<Response, Failed> {
     reply::ok(&openapi::document())
+}
+
+async fn page(_: Call) -> Result<Response, Failed> {
+    let page = Response::new(reader::page().into());
+    let page = reply::with(page, header::CONTENT_SECURITY_POLICY, reader::POLICY);
+    Ok(reply::with(page, header::CONTENT_TYPE, "text/html; charset=utf-8"))
 }
 
 async fn problem(call: Call) -> Result<Response, Failed> {

@@ -34,7 +34,7 @@ async fn usage(mut call: Call) -> Result<Response, Failed> {
     form.dedup_key = call.key(form.dedup_key, "dedup_key")?;
     let id = call.execution_id()?;
     let shown = fence.read(id, call.app.store())?;
-    let record = call.app.namespaces.record(call.backend(), &call.namespace, id).await?;
+    let record = call.record(id).await?;
     let spender =
         Spender { execution_id: id, attempt_index: attempt(&call, &record, shown).await? };
     let reported = match form.budget_id {

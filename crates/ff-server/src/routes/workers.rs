@@ -96,6 +96,7 @@ fn worker_not_found() -> EngineError {
 
 async fn register(mut call: Call) -> Result<Response, Failed> {
     let form: Register = call.body()?;
+    form.lanes.iter().try_for_each(|lane| call.caller.check_lane(lane))?;
     let operation = form.operation(call.namespace.clone())?;
     let ttl_ms = operation.ttl_ms;
     let (status, word, next_expiry) = match call.act(operation).await? {
@@ -109,13 +110,14 @@ async fn register(mut call: Call) -> Result<Response, Failed> {
 async fn list(call: Call) -> Result<Response, Failed> {
     let paging: Paging = call.query()?;
     let (namespace, limit) = (call.namespace.clone(), paging.limit());
-    let page = call.ask(ListWorkers { namespace, cursor: paging.cursor, limit }).await?;
+    let within = call.caller.lanes().map(<[_]>::to_vec);
+    let page = call.ask(ListWorkers { namespace, within, cursor: paging.cursor, limit }).await?;
     let items: Vec<Worker> = page.items.into_iter().map(Into::into).collect();
     reply::page(&call, &Page::new(items, page.next_cursor))
 }
 
-/// What is registered of a worker instance.
-pub(super) async fn registered(
+/// What is registered of a worker instance, whatever its lanes.
+pub(super) async fn known(
     call: &Call,
     worker_instance_id: WorkerInstanceId,
 ) -> Result<Option<Box<WorkerSnapshot>>, EngineError> {
@@ -123,9 +125,26 @@ pub(super) async fn registered(
     call.ask(DescribeWorker { namespace, worker_instance_id }).await
 }
 
+/// Whether a worker is there for the caller: it serves no lane that the key is not for.
+fn is_seen(call: &Call, worker: &WorkerSnapshot) -> bool {
+    worker.lanes.iter().all(|lane| call.caller.serves(lane))
+}
+
 async fn row(call: &Call) -> Result<Worker, Failed> {
-    let found = registered(call, instance(call)?).await?;
+    let found = known(call, instance(call)?).await?;
+    let found = found.filter(|worker| is_seen(call, worker));
     Ok(Worker::from(*found.ok_or_else(worker_not_found)?))
+}
+
+/// Refuses a worker of lanes that the caller's key is not for. A key without lanes needs no look.
+async fn check_lanes(call: &Call) -> Result<(), Failed> {
+    if call.caller.lanes().is_none() {
+        return Ok(());
+    }
+    match known(call, instance(call)?).await? {
+        Some(worker) if !is_seen(call, &worker) => Err(worker_not_found().into()),
+        _ => Ok(()),
+    }
 }
 
 async fn get(call: Call) -> Result<Response, Failed> {
@@ -134,6 +153,7 @@ async fn get(call: Call) -> Result<Response, Failed> {
 
 async fn drain(mut call: Call) -> Result<Response, Failed> {
     let Reason { .. } = call.body()?;
+    check_lanes(&call).await?;
     let (namespace, worker_instance_id) = (call.namespace.clone(), instance(&call)?);
     call.act(DrainWorker { namespace, worker_instance_id }).await?;
     reply::ok(&row(&call).await?)
@@ -154,6 +174,7 @@ async fn mark_dead(mut call: Call) -> Result<Response, Failed> {
 
 async fn deregister(mut call: Call) -> Result<Response, Failed> {
     let Nothing {} = call.body()?;
+    check_lanes(&call).await?;
     let (namespace, worker_instance_id) = (call.namespace.clone(), instance(&call)?);
     acts::deregister(call.backend(), DeregisterWorker { namespace, worker_instance_id }).await?;
     Ok(reply::nothing())
@@ -161,6 +182,7 @@ async fn deregister(mut call: Call) -> Result<Response, Failed> {
 
 async fn heartbeat(mut call: Call) -> Result<Response, Failed> {
     let form: Heartbeat = call.body()?;
+    check_lanes(&call).await?;
     let (mut passed, mut told) = (Vec::new(), Vec::new());
     for item in &form.leases {
         let renewal = renewal(&call, item).await;
@@ -215,8 +237,7 @@ fn cancellation(cancellation: acts::Cancellation) -> Cancellation {
 pub(super) async fn renewal(call: &Call, item: &RenewItem) -> Result<Renew, Problem> {
     let renew = item.operation(call.app.store()).map_err(|failure| *failure)?;
     let id = renew.execution_id;
-    let checked = call.app.namespaces.check(call.backend(), &call.namespace, id).await;
-    checked.map_err(|error| call.problem(&error))?;
+    call.check(id).await.map_err(|error| call.problem(&error))?;
     Ok(renew)
 }
 

@@ -182,10 +182,12 @@ pub async fn each_filter_keeps_what_it_names(world: &World) {
         world.advance(1_000).await;
     }
     world.start_with("d").await;
-    let on = |name: &str| WaitingFilter { lane: Some(lane(name)), ..all() };
-    let both = WaitingFilter { lane: Some(lane("work")), ..for_reason("waiting_for_approval") };
-    let cases: [(WaitingFilter, &[&str]); 11] = [
+    let on = |name: &str| WaitingFilter { lanes: vec![lane(name)], ..all() };
+    let both = WaitingFilter { lanes: vec![lane("work")], ..for_reason("waiting_for_approval") };
+    let two = WaitingFilter { lanes: vec![lane("other"), lane("nobody")], ..all() };
+    let cases: [(WaitingFilter, &[&str]); 12] = [
         (all(), &["a", "b", "c", "d"]),
+        (two, &["c"]),
         (on("work"), &["a", "b", "d"]),
         (on("other"), &["c"]),
         (on("nobody"), &[]),

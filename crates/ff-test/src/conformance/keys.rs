@@ -64,7 +64,8 @@ pub async fn keys_are_listed_newest_first_in_pages(world: &World) {
     }
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let page = world.backend.ask(ListKeys { cursor, limit: 2 }).await.expect("a page");
+        let page =
+            world.backend.ask(ListKeys { within: None, cursor, limit: 2 }).await.expect("a page");
         found.extend(page.items.into_iter().map(|key| key.key_id.to_string()));
         cursor = page.next_cursor;
         if cursor.is_none() {
@@ -72,6 +73,13 @@ pub async fn keys_are_listed_newest_first_in_pages(world: &World) {
         }
     }
     assert_eq!(found, ["cccccccc", "bbbbbbbb", "aaaaaaaa"]);
+    world.act(CreateKey { access: Access::all(), ..key("dddddddd") }).await;
+    let within = |access: Access| async move {
+        let question = ListKeys { within: Some(access), cursor: None, limit: 50 };
+        world.backend.ask(question).await.expect("a page").items.len()
+    };
+    assert_eq!(within(Access::all()).await, 4);
+    assert_eq!(within(key("any12345").access).await, 3, "the key of everything is more than that");
 }
 
 pub async fn a_malformed_key_is_refused(world: &World) {

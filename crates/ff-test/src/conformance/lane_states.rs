@@ -246,7 +246,11 @@ pub async fn a_lane_tells_what_it_holds(world: &World) {
 pub async fn a_lane_without_work_is_forgotten(world: &World) {
     let names = || async {
         let (namespace, cursor) = (Namespace::default(), None);
-        let page = world.backend.ask(ListLanes { namespace, cursor, limit: 50 }).await.unwrap();
+        let page = world
+            .backend
+            .ask(ListLanes { namespace, within: None, cursor, limit: 50 })
+            .await
+            .unwrap();
         page.items.into_iter().map(|item| item.lane.to_string()).collect::<Vec<_>>()
     };
     let waits = world.submit(world.work_on("a: lane")).await;
@@ -275,7 +279,8 @@ pub async fn lanes_are_listed_by_name_in_pages(world: &World) {
     for limit in 1..=5 {
         let (mut seen, mut cursor) = (Vec::new(), None);
         loop {
-            let question = ListLanes { namespace: Namespace::default(), cursor, limit };
+            let question =
+                ListLanes { namespace: Namespace::default(), within: None, cursor, limit };
             let page = world.backend.ask(question).await.unwrap();
             seen.extend(page.items.into_iter().map(|item| item.lane.to_string()));
             cursor = page.next_cursor;
@@ -285,4 +290,8 @@ pub async fn lanes_are_listed_by_name_in_pages(world: &World) {
         }
         assert_eq!(seen, all, "{limit} a page");
     }
+    let within = Some(vec![lane("work"), lane("unknown"), lane("mail")]);
+    let question = ListLanes { namespace: Namespace::default(), within, cursor: None, limit: 50 };
+    let found = world.backend.ask(question).await.unwrap().items;
+    assert_eq!(found.iter().map(|item| item.lane.as_str()).collect::<Vec<_>>(), ["mail", "work"]);
 }

@@ -27,7 +27,7 @@ fn claim_by(world: &World, name: &str) -> Claim {
 
 /// Names on a page.
 async fn names(world: &World, namespace: Namespace) -> Vec<String> {
-    let question = ListWorkers { namespace, cursor: None, limit: 500 };
+    let question = ListWorkers { namespace, within: None, cursor: None, limit: 500 };
     let page = world.backend.ask(question).await.unwrap();
     page.items.iter().map(|item| item.worker_instance_id.to_string()).collect()
 }
@@ -50,6 +50,12 @@ pub async fn a_worker_that_registers_is_described_and_listed(world: &World) {
     assert_eq!((found.expires_at, found.running, found.draining), (next_expiry, 0, false));
     assert_eq!(names(world, Namespace::default()).await, ["w-1"]);
     assert_eq!(world.worker("w-2").await, None);
+    for (lanes, found) in [(&["mail", "work", "x"][..], 1), (&["mail"], 0)] {
+        let within = Some(lanes.iter().copied().map(lane).collect());
+        let namespace = Namespace::default();
+        let question = ListWorkers { namespace, within, cursor: None, limit: 500 };
+        assert_eq!(world.backend.ask(question).await.unwrap().items.len(), found, "{lanes:?}");
+    }
 }
 
 pub async fn the_same_boot_refreshes(world: &World) {
@@ -289,7 +295,8 @@ pub async fn workers_are_listed_by_namespace_in_pages(world: &World) {
     for limit in 1..=4 {
         let (mut seen, mut cursor) = (Vec::new(), None);
         loop {
-            let question = ListWorkers { namespace: Namespace::default(), cursor, limit };
+            let question =
+                ListWorkers { namespace: Namespace::default(), within: None, cursor, limit };
             let page = world.backend.ask(question).await.unwrap();
             seen.extend(page.items.into_iter().map(|item| item.worker_instance_id));
             cursor = page.next_cursor;
@@ -310,7 +317,8 @@ pub async fn a_list_counts_what_a_worker_runs(world: &World) {
     for name in ["w-1", "w-1", "w-2"] {
         world.claim_as(claim_by(world, name)).await;
     }
-    let question = ListWorkers { namespace: Namespace::default(), cursor: None, limit: 50 };
+    let question =
+        ListWorkers { namespace: Namespace::default(), within: None, cursor: None, limit: 50 };
     let page = world.backend.ask(question).await.unwrap();
     let running: Vec<_> =
         page.items.iter().map(|w| (w.worker_instance_id.to_string(), w.running)).collect();

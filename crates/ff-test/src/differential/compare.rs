@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use ff_core::backend::{Backend, BackendExt};
+use ff_core::backend::{Backend, BackendExt, Upkeep as _};
 use ff_core::error::{EngineError, Refusal};
 use ff_core::id::{ExecutionId, FlowId, Namespace};
 use ff_core::limits;
@@ -87,6 +87,7 @@ pub(super) async fn same_state(oracle: &Oracle, world: &World) -> Result<(), Str
         same(expected, found)?;
     }
     same(&expected.len(), &found.len())?;
+    same(&oracle.tally().counts(), &world.backend.tally().counts())?;
     let violations = sound::violations(&*world.backend).await.map_err(|error| error.to_string())?;
     if violations.is_empty() { Ok(()) } else { Err(format!("violated: {violations:#?}")) }
 }

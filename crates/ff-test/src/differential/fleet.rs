@@ -169,10 +169,16 @@ pub(super) async fn look(oracle: &Oracle, store: &dyn Backend, n: u8) -> Result<
     for backend in [oracle as &dyn Backend, store] {
         let (cursor, limit) = (None, 50);
         let (namespace, all) = (namespace(n), Vec::new());
-        let workers = ListWorkers { namespace: namespace.clone(), cursor: cursor.clone(), limit };
+        let workers = ListWorkers {
+            namespace: namespace.clone(),
+            within: None,
+            cursor: cursor.clone(),
+            limit,
+        };
         let leases =
             ListExpiredLeases { namespace: namespace.clone(), cursor: cursor.clone(), limit };
-        let lanes = ListLanes { namespace: namespace.clone(), cursor: cursor.clone(), limit };
+        let lanes =
+            ListLanes { namespace: namespace.clone(), within: None, cursor: cursor.clone(), limit };
         let (by, behind) = (None, None);
         let limited =
             ListLimited { namespace: namespace.clone(), by, behind, cursor: cursor.clone(), limit };

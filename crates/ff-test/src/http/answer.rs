@@ -40,7 +40,8 @@ pub fn merged(mut body: Value, fields: Value) -> Value {
 }
 
 impl Answer {
-    pub(super) async fn of(response: reqwest::Response) -> Self {
+    /// Reads the body of an answer whose head is here.
+    pub async fn of(response: reqwest::Response) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = response.bytes().await.expect("a whole body").to_vec();
         Self { status, headers, bytes }

@@ -19,7 +19,7 @@ pub struct Site {
     pub backend: Arc<dyn Backend>,
     pub addr: SocketAddr,
     pub client: Client,
-    stage: Box<dyn Stage>,
+    stage: Arc<dyn Stage>,
     stop: watch::Sender<bool>,
     served: JoinHandle<()>,
 }
@@ -39,15 +39,24 @@ impl Site {
 
     /// With settings of its own; where it listens is chosen here.
     pub async fn with(stage: impl Stage, options: ServerOptions) -> Self {
+        Self::over(Arc::new(stage), options).await
+    }
+
+    /// Another server over the same store.
+    pub async fn beside(&self, options: ServerOptions) -> Self {
+        Self::over(Arc::clone(&self.stage), options).await
+    }
+
+    async fn over(stage: Arc<dyn Stage>, options: ServerOptions) -> Self {
         let listen_addr = SocketAddr::from(([127, 0, 0, 1], 0));
         let options = ServerOptions { listen_addr, ..options };
         let (stop, shutdown) = Shutdown::channel();
-        let backend = stage.backend();
+        let backend = options.metrics.around(stage.backend());
         let server = Server::bind(Arc::clone(&backend), options, shutdown).await.unwrap();
         let addr = server.local_addr().unwrap();
         let served = tokio::spawn(server.run());
         let client = Client::builder().timeout(3 * PATIENCE).build().unwrap();
-        Self { backend, addr, client, stage: Box::new(stage), stop, served }
+        Self { backend, addr, client, stage, stop, served }
     }
 
     /// Wishes it to stop.

@@ -18,6 +18,7 @@ use ff_core::read::{
     SearchPosition, StreamRange, Topic, Walk,
 };
 use ff_core::state::{Execution, ListingPosition, Registration};
+use ff_core::tally::Tally;
 use ff_core::time::TimestampMs;
 use ff_core::turns::{Turn, Turns};
 use tokio::sync::watch;
@@ -33,6 +34,7 @@ pub struct Oracle {
     /// Raised with every step, for those who wait.
     steps: watch::Sender<u64>,
     errands: Errands,
+    tally: Tally,
     turns: Turns,
 }
 
@@ -44,6 +46,7 @@ impl Oracle {
             inner: Mutex::new((state, now)),
             steps: watch::Sender::new(0),
             errands: Errands::default(),
+            tally: Tally::default(),
             turns: Turns::default(),
         }
     }
@@ -101,6 +104,7 @@ impl Oracle {
             .map_err(|needs| Refusal::new(Code::Internal, format!("the oracle lacks {needs:?}")))?;
         inner.0.perform(&step.changes);
         drop(inner);
+        self.tally.add([&step.changes]);
         self.errands.note(step.changes.prompt_errands());
         // A claim that found nothing must not wake itself.
         if !step.changes.is_empty() {
@@ -247,6 +251,10 @@ impl Upkeep for Oracle {
 
     fn errands(&self) -> &Errands {
         &self.errands
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     fn ping(&self) -> Pending<'_, Result<(), EngineError>> {

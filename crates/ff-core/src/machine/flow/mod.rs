@@ -29,6 +29,7 @@ pub(super) use inputs::{inputs, want_start};
 pub(super) use members::{add, check_submit, delete, submit_into};
 pub(super) use read::{describe_edge, eligibility, list_edges, list_members, waited_for};
 pub(super) use replay::{replay_flow, replay_member};
+pub(crate) use resolve::{SIBLING_IMPOSSIBLE, SIBLING_SATISFIED};
 pub(super) use scene::Scene;
 use settle::{already_terminal, existing, not_found, not_in_flow, not_terminal, open};
 pub(super) use settle::{may_delete, settle, stopped};

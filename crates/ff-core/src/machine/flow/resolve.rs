@@ -13,8 +13,8 @@ use crate::id::{DocumentId, ExecutionId};
 use crate::limits;
 use crate::state::{EdgeKind, EdgeState, Execution, FlowEnd, GroupState, Outcome, Phase, Terminal};
 
-pub(super) const SIBLING_SATISFIED: &str = "sibling_quorum_satisfied";
-pub(super) const SIBLING_IMPOSSIBLE: &str = "sibling_quorum_impossible";
+pub(crate) const SIBLING_SATISFIED: &str = "sibling_quorum_satisfied";
+pub(crate) const SIBLING_IMPOSSIBLE: &str = "sibling_quorum_impossible";
 
 impl<F: Facts> Scene<'_, F> {
     /// Carries on until nothing more follows, or this step has done its share.

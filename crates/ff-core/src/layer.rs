@@ -1,19 +1,20 @@
-//! A backend that stands before another one and does as that does, except where a test says otherwise.
+//! Layers: a backend that stands before another one and does as that does, except where it says otherwise.
 
 use std::ops::Deref;
 use std::time::Duration;
 
-use ff_core::backend::{Backend, Identity, Pending, Upkeep};
-use ff_core::errand::Errands;
-use ff_core::error::EngineError;
-use ff_core::machine::Settings;
-use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
-use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
-use ff_core::time::TimestampMs;
-use ff_core::turns::Turn;
+use crate::backend::{Backend, Identity, Pending, Upkeep};
+use crate::errand::Errands;
+use crate::error::EngineError;
+use crate::machine::Settings;
+use crate::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
+use crate::read::{Answer, Followed, Query, Repaired, Topic};
+use crate::tally::Tally;
+use crate::time::TimestampMs;
+use crate::turns::Turn;
 
 /// What is done otherwise; the rest is left to the one behind it.
-pub trait Intercept: Send + Sync + 'static {
+pub trait Layer: Send + Sync + 'static {
     fn inner(&self) -> &dyn Backend;
 
     fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
@@ -34,9 +35,9 @@ pub trait Intercept: Send + Sync + 'static {
 }
 
 /// The backend that comes of it.
-pub struct Intercepted<T>(pub T);
+pub struct Layered<T>(pub T);
 
-impl<T> Deref for Intercepted<T> {
+impl<T> Deref for Layered<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -44,7 +45,7 @@ impl<T> Deref for Intercepted<T> {
     }
 }
 
-impl<T: Intercept> Backend for Intercepted<T> {
+impl<T: Layer> Backend for Layered<T> {
     fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
         self.0.apply(commands)
     }
@@ -62,7 +63,7 @@ impl<T: Intercept> Backend for Intercepted<T> {
     }
 }
 
-impl<T: Intercept> Upkeep for Intercepted<T> {
+impl<T: Layer> Upkeep for Layered<T> {
     fn backend_label(&self) -> &'static str {
         self.0.inner().backend_label()
     }
@@ -77,6 +78,10 @@ impl<T: Intercept> Upkeep for Intercepted<T> {
 
     fn errands(&self) -> &Errands {
         self.0.inner().errands()
+    }
+
+    fn tally(&self) -> &Tally {
+        self.0.inner().tally()
     }
 
     fn ping(&self) -> Pending<'_, Result<(), EngineError>> {

@@ -8,23 +8,34 @@
 //! - [`worker`], [`lease`], [`grant`], [`outcome`], [`suspend`], [`usage`]: the worker protocol.
 //! - [`signal`], [`frame`], [`event`]: waitpoints and signals, streams, the log.
 //! - [`key`]: who may call.
+//! - [`graph`], [`flow`]: flows, made and seen.
+//! - [`budget`], [`quota`], [`lane`], [`bulk`]: limits, lanes and namespaces, many at once.
+//! - [`system`], [`secret`]: the server itself.
 
 pub mod attempt;
+pub mod budget;
+pub mod bulk;
 pub mod bytes;
 pub mod event;
 pub mod execution;
 pub mod fence;
+pub mod flow;
 pub mod frame;
 pub mod grant;
+pub mod graph;
 pub mod json;
 pub mod key;
+pub mod lane;
 pub mod lease;
 pub mod list;
 pub mod manage;
+mod nullable;
 pub mod object;
 pub mod outcome;
 pub mod problem;
+pub mod quota;
 pub mod search;
+pub mod secret;
 pub mod signal;
 pub mod submit;
 pub mod suspend;

@@ -12,6 +12,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Ref, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::object::Invalid;
+
 /// A page of a list. With a `next_cursor` there is more, also when the page is short or empty.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Page<T> {
@@ -75,6 +77,52 @@ pub struct Paging {
 impl Paging {
     pub fn limit(&self) -> u32 {
         self.limit.unwrap_or(ff_core::limits::PAGE)
+    }
+}
+
+/// The same, where the number of all of them may be asked for too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Counted {
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+    /// 1 to 500; 50 when absent.
+    pub limit: Option<u32>,
+    /// `estimate`: how many there are in all, counted up to a bound.
+    pub count: Option<String>,
+}
+
+impl Counted {
+    pub fn limit(&self) -> u32 {
+        self.limit.unwrap_or(ff_core::limits::PAGE)
+    }
+
+    /// Whether the number of all of them is asked for.
+    pub fn counts(&self) -> Result<bool, Invalid> {
+        counts(self.count.as_deref())
+    }
+}
+
+/// Reads `count`.
+pub(crate) fn counts(count: Option<&str>) -> Result<bool, Invalid> {
+    match count {
+        None => Ok(false),
+        Some("estimate") => Ok(true),
+        Some(_) => Err(Invalid::at("count", "count is estimate")),
+    }
+}
+
+/// The id of a new thing: the given one, or the one that an idempotency key names.
+pub(crate) fn named<T: PartialEq>(
+    field: &str,
+    given: Option<T>,
+    named: Option<T>,
+) -> Result<Option<T>, Invalid> {
+    match (given, named) {
+        (Some(given), Some(named)) if given != named => {
+            Err(Invalid::at(field, "with an idempotency key the id follows from the key"))
+        }
+        (given, named) => Ok(named.or(given)),
     }
 }
 

@@ -104,6 +104,16 @@ impl Problem {
         }
     }
 
+    /// The same of a part: what is wrong stands under this place of the whole.
+    #[must_use]
+    pub fn under(mut self, place: &str) -> Box<Self> {
+        for error in &mut self.errors {
+            error.pointer = format!("{place}{}", error.pointer);
+        }
+        self.detail = format!("{place}: {}", self.detail);
+        Box::new(self)
+    }
+
     #[must_use]
     pub fn with_status(self, status: u16) -> Self {
         Self { status, ..self }

@@ -6,7 +6,7 @@ use ff_core::state::PublicState;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::list::OneOrMany;
+use crate::list::{OneOrMany, counts};
 use crate::object::Invalid;
 use crate::problem::FieldError;
 use crate::time::Time;
@@ -83,11 +83,7 @@ pub fn tag(text: &str) -> Result<(String, String), Invalid> {
 impl Search {
     /// Whether the number of all of them is asked for.
     pub fn counts(&self) -> Result<bool, Invalid> {
-        match self.count.as_deref() {
-            None => Ok(false),
-            Some("estimate") => Ok(true),
-            Some(_) => Err(Invalid::at("count", "count is estimate")),
-        }
+        counts(self.count.as_deref())
     }
 
     /// The question, with what is to come along.

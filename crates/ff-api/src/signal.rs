@@ -97,6 +97,8 @@ pub struct Inbox {
     pub age: Option<u64>,
     pub cursor: Option<String>,
     pub limit: Option<u32>,
+    /// `estimate`: how many there are in all, counted up to a bound.
+    pub count: Option<String>,
 }
 
 /// A new token is asked for.

@@ -1,7 +1,11 @@
 //! What a server says of itself.
 
+use ff_core::backend::Identity;
+use ff_core::read::{Repaired, Violation as Found};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::time::Time;
 
 /// Whether the server can serve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -51,4 +55,99 @@ pub struct Supports {
     pub many_processes: bool,
     /// Priority over all partitions of a lane, to the last execution.
     pub exact_priority: bool,
+}
+
+/// What the scanners of this process do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Scanners {
+    /// False: this process serves only, and other processes do the background work.
+    pub engine: bool,
+    pub items: Vec<ScannerRow>,
+    pub next_cursor: Option<String>,
+}
+
+/// One scanner since its process began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScannerRow {
+    pub scanner: String,
+    pub cycles: u64,
+    pub processed: u64,
+    pub errors: u64,
+    /// Times that an item was passed over because it kept failing.
+    pub skipped: u64,
+    /// Cycles that another engine had just made.
+    pub left_to_others: u64,
+    /// What must never be, found by it.
+    pub violations: u64,
+    /// Times that it broke and began again.
+    pub restarts: u64,
+    /// How late the oldest thing was that its last cycle carried out.
+    pub lag_ms: u64,
+    pub last_duration_ms: u64,
+    /// How long ago its last cycle ended; null if there was none.
+    pub last_cycle_age_ms: Option<u64>,
+}
+
+/// What is known to be wrong with the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Invariants {
+    /// The last audit that this process was asked for; null if there was none.
+    pub last_audit: Option<AuditReport>,
+    /// What the reconcilers of this process have found and mended; null without an engine.
+    pub mended: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunAudit {
+    /// Make right what can be derived again.
+    pub repair: bool,
+}
+
+/// Outcome of an audit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditReport {
+    pub store: StoreIdentity,
+    pub audited_at: Time,
+    /// Records that were looked at.
+    pub checked: u64,
+    /// What is wrong now; the first 1000.
+    pub violations: Vec<Violation>,
+    /// How many were there before, and no longer.
+    pub repaired: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StoreIdentity {
+    pub backend: String,
+    pub version: String,
+    pub durability: String,
+}
+
+/// Something that must never be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Violation {
+    /// Which invariant, as `I9`.
+    pub invariant: String,
+    /// Execution or document.
+    pub subject: Option<String>,
+    pub detail: String,
+}
+
+impl AuditReport {
+    pub fn new(identity: Identity, report: &Repaired, audited_at: Time) -> Self {
+        let Identity { backend, version, durability } = identity;
+        let violation = |found: &Found| Violation {
+            invariant: found.invariant.to_owned(),
+            subject: found.subject.clone(),
+            detail: found.detail.clone(),
+        };
+        Self {
+            store: StoreIdentity { backend: backend.to_owned(), version, durability },
+            audited_at,
+            checked: report.left.checked,
+            violations: report.left.violations.iter().map(violation).collect(),
+            repaired: report.mended(),
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ff_core::id::{BudgetId, Dimension, IdempotencyKey};
 use ff_core::operation::{ReportToAll, ReportUsage, Spender, UsageReported};
-use ff_core::state::EnforcementMode;
+use ff_core::state::{Breach, EnforcementMode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -67,14 +67,19 @@ impl Usage {
     }
 }
 
+/// What became of a report, in a word, with the breach that it told of.
+pub(crate) fn status(reported: UsageReported) -> (&'static str, Option<Breach>) {
+    match reported {
+        UsageReported::Ok => ("ok", None),
+        UsageReported::AlreadyApplied => ("already_applied", None),
+        UsageReported::SoftBreach(breach) => ("soft_breach", Some(breach)),
+        UsageReported::HardBreach(breach) => ("hard_breach", Some(breach)),
+    }
+}
+
 impl UsageResult {
     pub fn new(budget_id: BudgetId, reported: UsageReported) -> Self {
-        let (status, breach) = match reported {
-            UsageReported::Ok => ("ok", None),
-            UsageReported::AlreadyApplied => ("already_applied", None),
-            UsageReported::SoftBreach(breach) => ("soft_breach", Some(breach)),
-            UsageReported::HardBreach(breach) => ("hard_breach", Some(breach)),
-        };
+        let (status, breach) = status(reported);
         Self {
             budget_id,
             status: status.to_owned(),

@@ -36,5 +36,6 @@ pub use clock::{Clock, ManualClock};
 pub use error::OpenError;
 pub use floor::{Floor, FloorError, FloorReport};
 pub use options::{Durability, SqliteOptions};
+pub use schema::Schema;
 pub use stats::Stats;
 pub use store::SqliteStore;

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use ff_core::content::Content;
 use ff_core::error::{Code, EngineError, Refusal};
-use ff_core::event::{Envelope, Event};
+use ff_core::event::{Envelope, Event, EventAbout};
 use ff_core::id::{DocumentId, ExecutionId, Subject};
 use ff_core::limits;
 use ff_core::machine::{Need, Needs, Overlay, Settings, consult};
 use ff_core::read::{
     Answer, Attempts, Context, Dues, Events, Filter, FlowSnapshot, Kids, Leaf, ListAttempts,
-    ListEvents, Listed, Page, Query, ReadResult, Record, Search, SearchPosition, Seen, Walk,
+    ListEvents, ListFlowEvents, Listed, Page, Query, ReadResult, Record, Search, SearchPosition,
+    Seen, Walk,
 };
-use ff_core::state::{Document, Execution, ListingPosition};
+use ff_core::state::{Execution, ListingPosition};
 use ff_core::time::TimestampMs;
 use ff_relational::{decode_attempt, decode_document, decode_event, decode_execution};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -43,8 +44,12 @@ pub(crate) fn answer(
             let id = DocumentId::flow(q.flow_id, &settings.partitions);
             let found = load::document(connection, &id)?;
             let counts = load::tally(connection, &id)?;
-            let flow = found.as_ref().and_then(Document::flow);
-            Answer::DescribeFlow(flow.map(|flow| Box::new(FlowSnapshot::of(flow, &counts))))
+            let flow = found.as_ref().and_then(|found| FlowSnapshot::of(found, &counts));
+            Answer::DescribeFlow(flow.map(Box::new))
+        }
+        Query::ListFlowEvents(q) => {
+            let id = DocumentId::flow(q.flow_id, &settings.partitions);
+            Answer::ListFlowEvents(flow_events(connection, &id, q)?)
         }
         Query::ListFlows(q) => Answer::ListFlows(walk_documents(connection, q, now)?),
         Query::ListBudgets(q) => Answer::ListBudgets(walk_documents(connection, q, now)?),
@@ -166,26 +171,46 @@ fn attempts(connection: &Connection, query: &ListAttempts) -> Result<Attempts, E
     Ok(Attempts { items, next })
 }
 
-/// Walks the chain of an execution's events backwards from the newest.
 fn events(connection: &Connection, query: &ListEvents) -> Result<Events, EngineError> {
-    let execution = existing(connection, query.execution_id)?;
-    let limit = query.limit as usize;
+    let found = existing(connection, query.execution_id)?;
+    let newest = (found.last_event, found.event_seq);
+    history(connection, newest, (query.after_seq, query.limit), &found)
+}
+
+fn flow_events(
+    connection: &Connection,
+    id: &DocumentId,
+    query: &ListFlowEvents,
+) -> Result<Events, EngineError> {
+    let found = load::document(connection, id)?.ok_or_else(|| query.not_found())?;
+    let newest = (found.last_event, found.event_seq);
+    history(connection, newest, (query.after_seq, query.limit), &found)
+}
+
+/// Walks the chain of a record's events backwards from the newest, whose number and seq are given.
+fn history<'a, R>(
+    connection: &Connection,
+    (mut number, mut before): (u64, u64),
+    (after_seq, limit): (u64, u32),
+    record: &'a R,
+) -> Result<Events, EngineError>
+where
+    EventAbout: From<&'a R>,
+{
     let mut chain = Vec::new();
-    let mut number = execution.last_event;
-    let mut before = execution.event_seq;
-    while before > query.after_seq {
+    while before > after_seq {
         // Retention has taken this one, and all before it.
         let Some(event) = event(connection, number)? else { break };
         (number, before) = (event.previous, event.seq.saturating_sub(1));
         chain.push(event);
     }
-    let gap = before > query.after_seq;
+    let gap = before > after_seq;
     chain.reverse();
+    let limit = limit as usize;
     let more = chain.len() > limit;
     chain.truncate(limit);
     let next = chain.last().filter(|_| more).map(|event| event.seq);
-    let items =
-        chain.into_iter().map(|event| Envelope::new(event, Some((&execution).into()))).collect();
+    let items = chain.into_iter().map(|event| Envelope::new(event, Some(record.into()))).collect();
     Ok(Events { items, next, gap })
 }
 

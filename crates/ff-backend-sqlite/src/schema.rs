@@ -4,7 +4,7 @@ use ff_core::error::EngineError;
 use ff_core::partition::PartitionConfig;
 use ff_core::token::{Keyring, Reconciled};
 use ff_relational::{decode_keyring, encode_keyring};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
 use crate::error::{OpenError, fault};
 use crate::options::SqliteOptions;
@@ -23,10 +23,43 @@ const MIGRATIONS: &[&str] = &[
 /// Records of this version and before have a form that was never released.
 const UNRELEASED: u32 = 4;
 
+/// The version of a schema, and the one that this build leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schema {
+    /// 0: there is no store yet.
+    pub found: u32,
+    pub known: u32,
+}
+
+impl Schema {
+    /// Whether opening the store would change it.
+    pub fn is_old(&self) -> bool {
+        self.found < self.known
+    }
+
+    /// Looks without opening the store: nothing is written, and its owner is not disturbed.
+    pub(crate) fn of(options: &SqliteOptions) -> Result<Self, OpenError> {
+        let known = known();
+        let Some(path) = options.path.as_deref().filter(|path| path.exists()) else {
+            return Ok(Self { found: 0, known });
+        };
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        Ok(Self { found: version(&connection)?, known })
+    }
+}
+
+fn known() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
 /// Brings the schema up to date, and refuses one from the future.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
-    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
-    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let (found, known) = (version(connection)?, known());
     if found > known {
         return Err(OpenError::TooNew { found, known });
     }

@@ -98,6 +98,11 @@ impl SqliteStore {
         Self::open(url.parse()?)
     }
 
+    /// Of which form the store is, without opening it.
+    pub fn schema(options: &SqliteOptions) -> Result<schema::Schema, OpenError> {
+        schema::Schema::of(options)
+    }
+
     /// What it has done since it was opened.
     pub fn stats(&self) -> Stats {
         self.shared.counters.stats()

@@ -373,7 +373,8 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// What is known beside the records before they were claimed: a claim changes none of it.
+    /// What is known beside the records before they were claimed: a claim changes none of it. Only a
+    /// child may be replayed without a change of the parent that waited for it: children are read.
     fn beside(&self, tasks: &[Leased]) -> Overlay {
         let mut overlay = Overlay::new(Arc::clone(&self.shared.settings));
         for (_, Entry { execution, .. }, _) in tasks {
@@ -382,7 +383,8 @@ impl<'a> Round<'a> {
             for (key, bytes) in rows {
                 overlay.supply_row(execution.id.into(), key, Some(bytes));
             }
-            for entry in ended {
+            let has_children = execution.member.as_ref().is_some_and(|member| member.children > 0);
+            for entry in ended.into_iter().filter(|_| !has_children) {
                 let id = entry.execution.id;
                 overlay.supply_execution(id, Some(Arc::clone(&entry.execution)));
                 if let Some(result) = entry.newest_result() {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ff_core::content::Content;
 use ff_core::error::{Code, EngineError, Refusal};
-use ff_core::event::Envelope;
-use ff_core::id::{DocumentId, ExecutionId, Home};
+use ff_core::event::{Envelope, EventAbout};
+use ff_core::id::{DocumentId, ExecutionId, Home, Subject};
 use ff_core::machine::{Need, Needs, Overlay, consult};
 use ff_core::read::{
-    Answer, Attempts, Context, DescribeFlow, Events, FlowSnapshot, Kids, ListAttempts, ListEvents,
-    Query, ReadResult,
+    Answer, Attempts, Context, DescribeFlow, Events, FlowSnapshot, Kids, ListAttempts, Query,
+    ReadResult,
 };
-use ff_core::state::{Attempt, Document};
+use ff_core::state::Attempt;
 use ff_core::time::TimestampMs;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -42,7 +42,20 @@ pub(crate) async fn answer(shared: &Arc<Shared>, query: Query) -> Result<Answer,
         Query::ReadResult(q) => Answer::ReadResult(result(shared, &q).await?),
         Query::ReadContext(q) => Answer::ReadContext(context(shared, q.execution_id).await?),
         Query::ListAttempts(q) => Answer::ListAttempts(attempts(shared, &q).await?),
-        Query::ListEvents(q) => Answer::ListEvents(events(shared, &q).await?),
+        Query::ListEvents(q) => {
+            let found = existing(shared, q.execution_id).await?.execution;
+            let newest = (found.last_event, found.event_seq);
+            let subject = q.execution_id.into();
+            let events = history(shared, subject, newest, (q.after_seq, q.limit), &*found);
+            Answer::ListEvents(events.await?)
+        }
+        Query::ListFlowEvents(q) => {
+            let id = DocumentId::flow(q.flow_id, &shared.settings.partitions);
+            let found = document(shared, &id).await?.ok_or_else(|| q.not_found())?.0;
+            let newest = (found.last_event, found.event_seq);
+            let events = history(shared, id.into(), newest, (q.after_seq, q.limit), &found);
+            Answer::ListFlowEvents(events.await?)
+        }
         Query::Search(q) => Answer::Search(search::search(shared, &q).await?),
         Query::ListPendingWaitpoints(q) => {
             Answer::ListPendingWaitpoints(listing::walk(shared, &q).await?)
@@ -155,12 +168,15 @@ async fn flow(
     query: &DescribeFlow,
 ) -> Result<Option<Box<FlowSnapshot>>, EngineError> {
     let id = DocumentId::flow(query.flow_id, &shared.settings.partitions);
-    let (_, mut found) = read::documents(shared, &id.home, std::slice::from_ref(&id)).await?;
-    let found = found.pop().flatten();
-    let flow = found.as_ref().and_then(|(document, counts)| {
-        Document::flow(document).map(|flow| FlowSnapshot::of(flow, counts))
-    });
+    let found = document(shared, &id).await?;
+    let flow = found.and_then(|(document, counts)| FlowSnapshot::of(&document, &counts));
     Ok(flow.map(Box::new))
+}
+
+/// A document and the counts of its members, of one moment.
+async fn document(shared: &Shared, id: &DocumentId) -> Result<Option<read::Counted>, EngineError> {
+    let (_, mut found) = read::documents(shared, &id.home, std::slice::from_ref(id)).await?;
+    Ok(found.pop().flatten())
 }
 
 async fn find(
@@ -246,18 +262,24 @@ async fn attempts(shared: &Shared, query: &ListAttempts) -> Result<Attempts, Eng
     Ok(Attempts { items, next })
 }
 
-/// Walks the chain of an execution's events backwards from the newest.
-async fn events(shared: &Shared, query: &ListEvents) -> Result<Events, EngineError> {
-    let id = query.execution_id;
-    let execution = existing(shared, id).await?.execution;
-    let home = Home::partition(id.partition());
+/// Walks the chain of a record's events backwards from the newest, whose number and seq are given.
+async fn history<'a, R>(
+    shared: &Shared,
+    subject: Subject,
+    (mut number, mut before): (u64, u64),
+    (after_seq, limit): (u64, u32),
+    record: &'a R,
+) -> Result<Events, EngineError>
+where
+    EventAbout: From<&'a R>,
+{
+    let home = subject.home();
     let mut chain = Vec::new();
-    let (mut number, mut before) = (execution.last_event, execution.event_seq);
-    while before > query.after_seq {
+    while before > after_seq {
         let mut call = shared.read_function("ff_history");
-        call.arg(1).arg(shared.keys.events(id.partition())).arg(crate::library::CALL_VERSION);
-        call.arg(number).arg(query.after_seq).arg(HISTORY_STEP);
-        let mut items = reply::array(shared.send(id.partition(), &call).await?)?.into_iter();
+        call.arg(1).arg(shared.keys.log(&home)).arg(crate::library::CALL_VERSION);
+        call.arg(number).arg(after_seq).arg(HISTORY_STEP);
+        let mut items = reply::array(shared.send_home(&home, &call).await?)?.into_iter();
         let known = chain.len();
         while let Some(at) = items.next() {
             let bytes: Bytes = reply::some_bytes(reply::next(&mut items)?)?;
@@ -270,13 +292,12 @@ async fn events(shared: &Shared, query: &ListEvents) -> Result<Events, EngineErr
             break;
         }
     }
-    let gap = before > query.after_seq;
+    let gap = before > after_seq;
     chain.reverse();
-    let limit = query.limit as usize;
+    let limit = limit as usize;
     let more = chain.len() > limit;
     chain.truncate(limit);
     let next = chain.last().filter(|_| more).map(|event| event.seq);
-    let items =
-        chain.into_iter().map(|event| Envelope::new(event, Some((&*execution).into()))).collect();
+    let items = chain.into_iter().map(|event| Envelope::new(event, Some(record.into()))).collect();
     Ok(Events { items, next, gap })
 }

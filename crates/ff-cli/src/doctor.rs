@@ -1,12 +1,15 @@
 //! `ff doctor`: is the store sound, and if not, what is wrong and what can be done.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use ff_core::backend::BackendExt as _;
-use ff_core::read::{Audit, Audited, Repaired};
+use ff_engine::acts;
+use serde_json::{Value, json};
 
-use crate::output::say;
+use crate::client::{Request, at};
+use crate::session::{Common, Session};
+use crate::show::{Console, shown};
 use crate::stores::{Options, Store};
 
 const CLOSING: Duration = Duration::from_secs(10);
@@ -16,78 +19,88 @@ const LISTED: usize = 20;
 /// Check the invariants of a store, and repair what records decide by themselves
 ///
 /// Compares every record with queues, timers, lists and what else belongs to it. A repair derives
-/// these again and removes what belongs to no record; records are never changed. Run it on a store
-/// at rest: what changes during the check may look wrong. Exits with 10 when violations are left.
+/// these again and removes what belongs to no record; records are never changed. With --store it
+/// looks itself, else it asks the server. Run it on a store at rest: what changes during the check
+/// may look wrong. Exits with 10 when violations are left.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
+    ff doctor\n  \
     ff doctor --store sqlite:flowfabric.db\n  \
     ff doctor --store valkey://127.0.0.1:6379 --repair --json")]
 pub(crate) struct Doctor {
-    /// Store: sqlite:PATH, valkey://HOST:PORT (valkeys:// with TLS)
-    #[arg(long, value_name = "URL", env = "FF_STORE", default_value = "sqlite:flowfabric.db")]
-    store: String,
-
     /// Make right what can be derived again
     #[arg(long)]
     repair: bool,
-
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
 }
 
 impl Doctor {
     /// Whether the store is sound now.
-    pub(crate) async fn run(self) -> anyhow::Result<bool> {
-        let store = Store::open(&Options::parse(&self.store)?).await?.backend();
-        let report = if self.repair {
-            store.repair().await?
-        } else {
-            let found = store.ask(Audit).await?;
-            Repaired { left: found.clone(), found }
-        };
-        let identity = store.identity();
-        store.shutdown_prepare(CLOSING).await?;
-        // On a store that is at work more may be wrong afterwards than before.
-        let (found, left) = (report.found.violations.len(), report.left.violations.len());
-        let repaired = found.saturating_sub(left);
-        if self.json {
-            let document = serde_json::json!({
-                "store": identity,
-                "checked": report.left.checked,
-                "violations": report.left.violations,
-                "repaired": repaired,
-            });
-            say(document)?;
-        } else {
-            say(format_args!("store      {} {}", identity.backend, identity.version))?;
-            say(format_args!("durability {}", identity.durability))?;
-            self.tell(&report.left, repaired)?;
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<bool> {
+        let console = common.console();
+        if let Some(url) = &common.store {
+            let report = self.look(url).await?;
+            return self.tell(&console, report.to_string().as_bytes(), &report);
         }
-        Ok(report.left.violations.is_empty())
+        let mut is_sound = false;
+        let ask = async |session: &Session| {
+            let body = json!({ "repair": self.repair });
+            let request = Request::post(at(&["system", "audit"])?, &body).patient(true);
+            let answer = session.client.send(request).await?;
+            is_sound = self.tell(&console, &answer.body, &answer.json()?)?;
+            Ok(ExitCode::SUCCESS)
+        };
+        common.run(ask).await?;
+        Ok(is_sound)
     }
 
-    fn tell(&self, left: &Audited, repaired: usize) -> anyhow::Result<()> {
-        let Audited { checked, violations } = left;
-        say(format_args!("checked    {checked} executions"))?;
+    async fn look(&self, url: &str) -> anyhow::Result<Value> {
+        let store = Store::open(&Options::parse(url)?).await?.backend();
+        let report = acts::audit(&*store, self.repair).await?;
+        let identity = store.identity();
+        store.shutdown_prepare(CLOSING).await?;
+        Ok(json!({
+            "store": identity,
+            "checked": report.left.checked,
+            "violations": report.left.violations,
+            "repaired": report.mended(),
+        }))
+    }
+
+    /// Tells the report: whether nothing is wrong.
+    fn tell(&self, console: &Console, body: &[u8], report: &Value) -> anyhow::Result<bool> {
+        let violations = report["violations"].as_array().map_or(&[][..], Vec::as_slice);
+        if console.json {
+            console.pass(body)?;
+            return Ok(violations.is_empty());
+        }
+        let store = &report["store"];
+        if store.is_object() {
+            let (backend, version) = (shown(&store["backend"]), shown(&store["version"]));
+            console.say(format_args!("store      {backend} {version}"))?;
+            console.say(format_args!("durability {}", shown(&store["durability"])))?;
+        }
+        console.say(format_args!("checked    {} executions", shown(&report["checked"])))?;
         if self.repair {
-            say(format_args!("repaired   {repaired} violations"))?;
+            console.say(format_args!("repaired   {} violations", shown(&report["repaired"])))?;
         }
         if violations.is_empty() {
-            say("sound      no invariant is violated")?;
-            return Ok(());
+            console.say("sound      no invariant is violated")?;
+            return Ok(true);
         }
-        say(format_args!("violated   {} times:", violations.len()))?;
+        console.say(format_args!("violated   {} times:", violations.len()))?;
         for violation in violations.iter().take(LISTED) {
-            let of = violation.subject.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
-            say(format_args!("  {}{of}: {}", violation.invariant, violation.detail))?;
+            let invariant = shown(&violation["invariant"]);
+            let of = [shown(&violation["subject"]), shown(&violation["detail"])];
+            let of: Vec<String> = of.into_iter().filter(|text| !text.is_empty()).collect();
+            console.say(format_args!("  {invariant} {}", of.join(": ")))?;
         }
         if violations.len() > LISTED {
-            say(format_args!("  and {} more; --json lists them", violations.len() - LISTED))?;
+            let more = violations.len() - LISTED;
+            console.say(format_args!("  and {more} more; --json lists them"))?;
         }
         if !self.repair {
-            say("try        ff doctor --repair (it changes no record)")?;
+            console.say("try        ff doctor --repair (it changes no record)")?;
         }
-        Ok(())
+        Ok(false)
     }
 }

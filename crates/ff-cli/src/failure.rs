@@ -1,17 +1,92 @@
-//! What a failed command tells: a sentence for a person, an exit code for a script.
+//! What a failed command tells: a sentence and a hint for a person, a document for a program, an exit
+//! code for a script.
 
+use std::path::Path;
+use std::{fmt, io};
+
+use ff_api::problem::Problem;
 use ff_backend_sqlite::{FloorError, OpenError};
 use ff_backend_valkey::OpenError as ValkeyOpenError;
-use ff_core::error::EngineError;
-use ff_server::{ApiTokenError, BindError};
+use ff_core::error::{Code, EngineError};
+use ff_server::BindError;
 
+use crate::client::Refused;
+use crate::config::Misconfigured;
 use crate::stores::UnknownStore;
 
 const UNEXPECTED: u8 = 1;
 const CONFIGURATION: u8 = 2;
 const UNAVAILABLE: u8 = 8;
+/// A value that breaks a rule.
+pub(crate) const INVALID: u8 = 5;
+/// What was waited for did not succeed.
+pub(crate) const UNSUCCESSFUL: u8 = 9;
 /// The doctor found violations.
 pub(crate) const VIOLATED: u8 = 10;
+
+/// A command that was not meant so, or that nobody said yes to.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl Usage {
+    /// A file that was named and cannot be read.
+    pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
+        Self(format!("cannot read {}: {error}", path.display()))
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// What a program is told: the problem document, as it came or as a server would have told it.
+pub(crate) fn document_of(error: &anyhow::Error) -> Vec<u8> {
+    if let Some(refused) = error.downcast_ref::<Refused>() {
+        return refused.body().to_vec();
+    }
+    let problem = match (error.downcast_ref::<EngineError>(), code_of(error)) {
+        (Some(error), _) => Problem::from(error),
+        (None, CONFIGURATION | INVALID) => Problem::new(Code::InvalidInput, text_of(error)),
+        (None, UNAVAILABLE) => Problem::new(Code::Unavailable, text_of(error)),
+        (None, _) => Problem::new(Code::Internal, text_of(error)),
+    };
+    serde_json::to_vec(&problem).unwrap_or_default()
+}
+
+/// What a person may do about it, if there is something to try.
+pub(crate) fn hint_of(error: &anyhow::Error) -> Option<&'static str> {
+    if let Some(OpenError::Owned { .. }) = error.downcast_ref::<OpenError>() {
+        return Some("leave --store out to ask the server that has the file open");
+    }
+    let code = error.downcast_ref::<Refused>()?.code();
+    Some(match code {
+        "unavailable" => "is a server there? `ff dev` starts one; --url or FF_URL names another",
+        "unauthenticated" => "put a key into FF_API_TOKEN, or its file into FF_API_TOKEN_FILE",
+        "forbidden" => {
+            "the key lacks a scope, namespace or lane for this; see `ff key create --help`"
+        }
+        "execution_not_found" => "`ff ls` lists executions; --namespace names another namespace",
+        "result_not_found" => "`ff get` tells its state, `ff explain` why it is there",
+        "execution_not_terminal" => "`ff watch` waits for its end, `ff cancel` ends it",
+        "execution_not_active" | "execution_not_eligible" | "execution_not_suspended" => {
+            "`ff get` tells its state, `ff explain` what would change it"
+        }
+        "waitpoint_not_found" | "target_not_signalable" => "`ff waitpoint ls` lists who waits",
+        "worker_not_found" => "`ff worker ls` lists workers",
+        "budget_not_found" => "`ff budget ls` lists budgets",
+        "quota_policy_not_found" => "`ff quota ls` lists quota policies",
+        "flow_not_found" => "`ff flow ls` lists flows",
+        "lane_not_found" => "`ff lane ls` lists lanes",
+        "route_not_found" => {
+            "the server is of another version: compare `ff version` with GET /version"
+        }
+        _ => return None,
+    })
+}
 
 /// What went wrong and why. A cause that the text before it names already is not repeated.
 pub(crate) fn text_of(error: &anyhow::Error) -> String {
@@ -36,7 +111,14 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     if let Some(BindError::Keys { source, .. }) = error.downcast_ref() {
         return source.code().exit_code();
     }
-    if error.is::<UnknownStore>() || error.is::<BindError>() || error.is::<ApiTokenError>() {
+    if let Some(refused) = error.downcast_ref::<Refused>() {
+        return refused.exit_code();
+    }
+    if error.is::<UnknownStore>()
+        || error.is::<BindError>()
+        || error.is::<Misconfigured>()
+        || error.is::<Usage>()
+    {
         return CONFIGURATION;
     }
     if let Some(error) = error.downcast_ref::<EngineError>() {
@@ -80,10 +162,9 @@ mod tests {
         let outside = BindError::NotLoopback { addr: ([10, 0, 0, 1], 7171).into() };
         let addr = ([10, 0, 0, 1], 7171).into();
         let unread = BindError::Keys { addr, source: EngineError::unavailable("closed") };
-        let cases: [(anyhow::Error, u8); 10] = [
+        let cases: [(anyhow::Error, u8); 9] = [
             (outside.into(), 2),
             (unread.into(), 8),
-            (ApiTokenError::TooShort.into(), 2),
             (owned.into(), 8),
             (away.into(), 8),
             (ValkeyOpenError::Eviction { policy: "allkeys-lru".to_owned() }.into(), 2),

@@ -1,74 +1,75 @@
-//! `ff`: FlowFabric for a person at a terminal. Arguments, dispatch and exit codes are here; each
-//! command has a module of its own.
+//! `ff`: FlowFabric for a person at a terminal. Dispatch and exit codes are here; each command has a
+//! module of its own.
 
 mod bench;
+mod cli;
+mod client;
+mod config;
 mod dev;
 mod doctor;
+mod duration;
 mod failure;
+mod logging;
+mod migrate;
 mod output;
-mod security;
+#[cfg(test)]
+mod pages;
+mod process;
+mod progress;
 mod server;
+mod session;
+mod show;
 mod stop;
 mod stores;
+mod verbs;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
+use clap::Parser as _;
+use clap::error::ErrorKind;
 
-#[derive(Parser)]
-#[command(
-    name = "ff",
-    version,
-    about = "FlowFabric: durable execution of long, interruptible work",
-    after_help = "Begin with `ff dev`: a store, the engine and a few demonstration executions.\n\
-                  RUST_LOG sets what is logged to stderr, as in RUST_LOG=debug."
-)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    Dev(dev::Dev),
-    Server(server::Server),
-    Bench(bench::Bench),
-    Doctor(doctor::Doctor),
-    /// Print the version
-    Version,
-}
+use crate::cli::Cli;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    match run(cli.command).await {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
+    let json = cli.common.json;
+    match cli.run().await {
         Ok(code) => code,
         Err(error) if output::is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", failure::text_of(&error));
+            tell(&error, json);
             failure::code_of(&error).into()
         }
     }
 }
 
-async fn run(command: Command) -> anyhow::Result<ExitCode> {
-    match command {
-        Command::Dev(dev) => dev.run().await.map(|()| ExitCode::SUCCESS),
-        Command::Server(server) => server.run().await.map(|()| ExitCode::SUCCESS),
-        Command::Bench(bench) => {
-            let sound = bench.run().await?;
-            Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-        }
-        Command::Doctor(doctor) => {
-            let sound = doctor.run().await?;
-            Ok(if sound { ExitCode::SUCCESS } else { failure::VIOLATED.into() })
-        }
-        Command::Version => {
-            output::say(format_args!("ff {}", env!("CARGO_PKG_VERSION")))?;
-            Ok(ExitCode::SUCCESS)
-        }
+/// Says what went wrong. That nobody reads it changes nothing.
+fn tell(error: &anyhow::Error, json: bool) {
+    let mut err = std::io::stderr().lock();
+    if json {
+        let _ = err.write_all(&failure::document_of(error));
+        let _ = err.write_all(b"\n");
+        return;
     }
+    let _ = writeln!(err, "error: {}", failure::text_of(error));
+    if let Some(hint) = failure::hint_of(error) {
+        let _ = writeln!(err, "  try: {hint}");
+    }
+}
+
+/// Help and version, or wrong usage. A value that breaks a rule has a code of its own, except where
+/// a process is to be started.
+fn misused(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    let boots = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let boots = boots.is_some_and(|command| matches!(command.as_str(), "server" | "dev"));
+    if error.kind() == ErrorKind::ValueValidation && !boots {
+        return failure::INVALID.into();
+    }
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }

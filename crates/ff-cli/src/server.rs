@@ -1,38 +1,36 @@
 //! `ff server`: the HTTP API and the engine over a store.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
-use ff_engine::{Engine, EngineOptions, Shutdown};
-use ff_server::{Server as HttpServer, ServerOptions};
+use ff_engine::Shutdown;
+use ff_observe::traces::Exporter;
+use ff_server::Server as HttpServer;
 
+use crate::config::{self, Flags, Misconfigured, Settings};
 use crate::output::say;
-use crate::security::Security;
-use crate::stop;
+use crate::process::Process;
+use crate::session::Common;
 use crate::stores::{Options, Store};
+use crate::{logging, stop};
 
 /// How long the store may take to close. Together with the server's own grace a stop is over in time.
 const CLOSING: Duration = Duration::from_secs(4);
 
 /// Serve the HTTP API and run the engine over a store, until told to stop
 ///
-/// Without a key, in the store or as FF_API_TOKEN, only loopback is served. On SIGTERM or SIGINT it takes no more requests, answers
-/// those that wait, and exits with 0 within 15 seconds.
+/// Settings come from a file, then the environment, then flags; what comes later wins. Without a key,
+/// in the store or as FF_API_TOKEN, only loopback is served. On SIGTERM or SIGINT it takes no more
+/// requests, answers those that wait, and exits with 0 within 15 seconds.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     ff server --store sqlite:flowfabric.db\n  \
-    ff server --store valkey://127.0.0.1:6379 --listen-addr 127.0.0.1:7171 --no-engine")]
+    ff server --store valkey://127.0.0.1:6379 --listen-addr 127.0.0.1:7171 --no-engine\n  \
+    ff server --config flowfabric.toml --set server.max_connections=100\n  \
+    ff server --config flowfabric.toml --print-config")]
 pub(crate) struct Server {
-    /// Store: sqlite:PATH, valkey://HOST:PORT (valkeys:// with TLS)
-    #[arg(long, value_name = "URL", env = "FF_STORE", default_value = "sqlite:flowfabric.db")]
-    store: String,
-
     #[command(flatten)]
-    listen: Listen,
-
-    #[command(flatten)]
-    security: Security,
+    flags: Flags,
 
     /// Serve only; timers and other background work are left to other servers
     #[arg(long, conflicts_with = "engine_only")]
@@ -41,40 +39,62 @@ pub(crate) struct Server {
     /// Do background work only; serve nothing
     #[arg(long)]
     engine_only: bool,
+
+    /// Print the settings as TOML, with where each comes from, and do nothing else
+    #[arg(long)]
+    print_config: bool,
 }
 
-/// Where to listen.
-#[derive(Args)]
-pub(crate) struct Listen {
-    /// Address and port; port 0 takes any that is free
-    #[arg(long, value_name = "ADDR", env = "FF_LISTEN_ADDR", default_value = "127.0.0.1:7171")]
-    pub(crate) listen_addr: SocketAddr,
-}
-
-impl Listen {
-    pub(crate) fn options(&self) -> ServerOptions {
-        ServerOptions { listen_addr: self.listen_addr, ..ServerOptions::default() }
+/// Reads the settings, warns of names that mean nothing, and begins to log.
+pub(crate) fn settings(
+    flags: &Flags,
+    common: &Common,
+    no_engine: bool,
+) -> Result<(config::Loaded, Option<Exporter>), Misconfigured> {
+    let loaded = config::load(flags, common.store.as_deref(), no_engine)?;
+    if !loaded.unknown.is_empty() {
+        let names = loaded.unknown.join(", ");
+        eprintln!("warning: these names of the environment mean nothing here: {names}");
     }
+    let exporter = logging::of_server(&loaded.settings)?;
+    Ok((loaded, exporter))
 }
 
 impl Server {
-    pub(crate) async fn run(self) -> anyhow::Result<()> {
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let (loaded, exporter) = settings(&self.flags, common, self.no_engine)?;
+        if self.print_config {
+            let mut text = config::toml(&loaded);
+            text.truncate(text.trim_end().len());
+            say(text)?;
+            return Ok(());
+        }
+        let settings = loaded.settings;
+        if self.engine_only && !settings.engine_enabled {
+            let detail = "engine.enabled is false, and --engine-only leaves nothing to do";
+            return Err(Misconfigured(detail.to_owned()).into());
+        }
+        let served = self.serve(settings).await;
+        if let Some(exporter) = exporter {
+            exporter.finish();
+        }
+        served
+    }
+
+    async fn serve(&self, settings: Settings) -> anyhow::Result<()> {
         let stop_wanted = stop::wanted()?;
-        let backend = Store::open(&Options::parse(&self.store)?).await?.backend();
+        let backend = Store::open(&Options::of(&settings)?).await?.backend();
+        let Process { backend, engine, options } = Process::new(backend, settings);
         let (stop, shutdown) = Shutdown::channel();
         let server = if self.engine_only {
             None
         } else {
-            let mut options = self.listen.options();
-            self.security.add_to(&mut options)?;
             Some(HttpServer::bind(backend.clone(), options, shutdown.clone()).await?)
         };
         if let Some(server) = &server {
-            let scheme = if server.speaks_tls() { "https" } else { "http" };
-            say(format_args!("listening on {scheme}://{}", server.local_addr()?))?;
+            announce(server)?;
         }
-        let engine = Engine::new(backend.clone(), EngineOptions::default());
-        let engine = (!self.no_engine).then(|| tokio::spawn(engine.run(shutdown)));
+        let engine = engine.map(|engine| tokio::spawn(engine.run(shutdown)));
         let server = server.map(|server| tokio::spawn(server.run()));
         stop_wanted.await;
         stop.send_replace(true);
@@ -84,4 +104,14 @@ impl Server {
         backend.shutdown_prepare(CLOSING).await?;
         Ok(())
     }
+}
+
+/// Says where it listens.
+fn announce(server: &HttpServer) -> anyhow::Result<()> {
+    let scheme = if server.speaks_tls() { "https" } else { "http" };
+    say(format_args!("listening on {scheme}://{}", server.local_addr()?))?;
+    if let Some(addr) = server.metrics_addr() {
+        say(format_args!("metrics on http://{}/metrics", addr?))?;
+    }
+    Ok(())
 }

@@ -8,8 +8,11 @@ use ff_backend_sqlite::{SqliteOptions, SqliteStore};
 use ff_backend_valkey::{ValkeyOptions, ValkeyStore};
 use ff_core::backend::Backend;
 
+use crate::config::Settings;
+
 /// A person who waits at a terminal for a server that is not there should soon be told.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How to open a store.
 #[derive(Clone)]
@@ -42,6 +45,40 @@ impl Options {
             }
             scheme => Err(UnknownStore { scheme: scheme.map(str::to_owned) }.into()),
         }
+    }
+}
+
+impl Options {
+    /// Where it is, for a person: without passwords.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Self::Valkey(options) => options.to_string(),
+            Self::Sqlite(SqliteOptions { path: None, .. }) => {
+                "in memory, gone with this process".to_owned()
+            }
+            Self::Sqlite(SqliteOptions { path: Some(path), .. }) => {
+                let whole = std::path::absolute(path);
+                whole.unwrap_or_else(|_| path.clone()).display().to_string()
+            }
+        }
+    }
+
+    /// With what the settings say of a store. A server is patient: its store may start after it.
+    pub(crate) fn of(settings: &Settings) -> anyhow::Result<Self> {
+        let Settings { partitions, retention, .. } = *settings;
+        let waitpoint_secret = settings.waitpoint_secret.clone();
+        Ok(match Self::parse(&settings.store)? {
+            Self::Sqlite(options) => {
+                Self::Sqlite(SqliteOptions { partitions, retention, waitpoint_secret, ..options })
+            }
+            Self::Valkey(options) => Self::Valkey(ValkeyOptions {
+                partitions,
+                retention,
+                waitpoint_secret,
+                connect_patience: SERVER_PATIENCE,
+                ..options
+            }),
+        })
     }
 }
 

@@ -27,9 +27,13 @@ impl Drop for Dev {
 
 fn command(store: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ff"));
-    let arguments = ["dev", "--listen-addr", "127.0.0.1:0", "--store", store];
+    let arguments = ["dev", "--demo", "--listen-addr", "127.0.0.1:0", "--store", store];
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+fn ff(arguments: &[&str]) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_ff")).args(arguments).output().unwrap()
 }
 
 /// Lines as they come; the channel ends with the stream.
@@ -47,7 +51,11 @@ fn lines_of(stream: impl Read + Send + 'static) -> Receiver<String> {
 
 impl Dev {
     fn start(store: &str) -> Self {
-        let mut child = command(store).stderr(Stdio::null()).spawn().unwrap();
+        Self::of(&mut command(store))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let lines = lines_of(child.stdout.take().unwrap());
         Self { child, lines }
     }
@@ -92,11 +100,18 @@ fn it_works_stops_cleanly_and_forgets_nothing() {
     first.line_with(&["kept", "0 executions"]);
     first.line_with(&["serving", "http://127.0.0.1:"]);
     first.line_with(&["try", "curl -s http://127.0.0.1:", "/v1/executions -d"]);
-    first.line_with(&["try", "ff bench lifecycle"]);
-    first.line_with(&["execution.submitted", "demo", "greet"]);
-    first.line_with(&["execution.completed", "demo", "greet", "success"]);
-    first.line_with(&["execution.retry_scheduled", "flaky"]);
-    first.line_with(&["execution.completed", "flaky", "success"]);
+    first.line_with(&["try", "ff --url http://127.0.0.1:", "ls"]);
+    let approve = first.line_with(&["try", "approve"]);
+    let review = approve.split('\'').nth(1).unwrap();
+    first.line_with(&["execution.submitted", "demo", "plan"]);
+    first.line_with(&["flow.created", "demo"]);
+    first.line_with(&["execution.completed", "demo", "plan", "success"]);
+    first.line_with(&[review, "execution.suspended"]);
+    let url = approve.split(' ').find(|word| word.starts_with("http://")).unwrap();
+    let approved = ff(&["--url", url, "approve", review]);
+    assert_eq!(approved.status.code(), Some(0), "{approved:?}");
+    first.line_with(&[review, "execution.completed", "success"]);
+    first.line_with(&["execution.completed", "publish", "success"]);
 
     let second = command(&store).output().unwrap();
     assert_eq!(second.status.code(), Some(8));
@@ -105,13 +120,32 @@ fn it_works_stops_cleanly_and_forgets_nothing() {
 
     let (status, rest) = first.terminate();
     assert_eq!(status.code(), Some(0), "{rest:?}");
-    assert!(rest.iter().any(|line| line.contains("stopped  5 executions")), "{rest:?}");
+    assert!(
+        rest.iter().any(|line| line.contains("stopped  6 executions (6 completed)")),
+        "{rest:?}"
+    );
 
     let again = Dev::start(&store);
-    again.line_with(&["kept", "5 executions"]);
+    again.line_with(&["kept", "6 executions (6 completed)"]);
     again.line_with(&["execution.completed"]);
     let (status, _) = again.terminate();
     assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn without_a_demonstration_it_is_quiet() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ff"));
+    command.args(["dev", "--listen-addr", "127.0.0.1:0", "--store", "sqlite::memory:"]);
+    let dev = Dev::of(command.stdout(Stdio::piped()));
+    let url = dev.line_with(&["serving"]).replace("serving  ", "");
+    dev.line_with(&["stop", "Ctrl-C"]);
+    let submit = ["--url", &url, "-q", "submit", "--lane", "l", "--kind", "k"];
+    assert!(ff(&submit).status.success());
+    let (status, rest) = dev.terminate();
+    assert_eq!(status.code(), Some(0));
+    let said: Vec<&String> = rest.iter().filter(|line| !line.is_empty()).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("stopped  1 executions (1 waiting)"), "{said:?}");
 }
 
 #[test]
@@ -146,7 +180,7 @@ fn the_version_is_told() {
 fn a_reader_that_goes_away_ends_it_quietly() {
     let directory = tempfile::tempdir().unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_ff"))
-        .args(["dev", "--listen-addr", "127.0.0.1:0"])
+        .args(["dev", "--demo", "--listen-addr", "127.0.0.1:0"])
         .args(["--store", &format!("sqlite:{}", directory.path().join("ff.db").display())])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

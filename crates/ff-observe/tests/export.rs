@@ -1,46 +1,19 @@
 //! Spans reach a collector, in the trace that the caller named.
 
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
 use ff_observe::traces::{self, Exporter};
+use ff_test::collector;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-
-/// Takes one request: its line and its body.
-fn collect(listener: &TcpListener) -> (String, Vec<u8>) {
-    let (stream, _) = listener.accept().unwrap();
-    let mut reader = BufReader::new(stream);
-    let (mut line, mut length) = (String::new(), 0);
-    reader.read_line(&mut line).unwrap();
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).unwrap();
-        let header = header.trim_end().to_ascii_lowercase();
-        if header.is_empty() {
-            break;
-        }
-        if let Some(value) = header.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    reader.into_inner().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
-    (line, body)
-}
-
-fn holds(body: &[u8], part: &[u8]) -> bool {
-    body.windows(part.len()).any(|window| window == part)
-}
 
 #[test]
 fn spans_reach_a_collector() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let collected = thread::spawn(move || collect(&listener));
+    let collected = thread::spawn(move || collector::take(&listener));
     let exporter = Exporter::new(&endpoint).unwrap();
     let subscriber = tracing_subscriber::registry().with(exporter.layer());
     tracing::subscriber::with_default(subscriber, || {
@@ -57,7 +30,7 @@ fn spans_reach_a_collector() {
     let id: Vec<u8> =
         (0..16).map(|at| u8::from_str_radix(&TRACE[2 * at..][..2], 16).unwrap()).collect();
     for part in [&id[..], b"POST /v1/executions", b"flowfabric"] {
-        assert!(holds(&body, part));
+        assert!(collector::holds(&body, part));
     }
 }
 

@@ -7,15 +7,18 @@ use std::task::{Context, Poll};
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{RawPathParams, Request};
+use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::{MethodRouter, any, future::RouteFuture};
+use axum::routing::{MethodRouter, any, future::RouteFuture, get};
 use ff_core::backend::Backend;
+use ff_core::error::EngineError;
 use ff_engine::Shutdown;
 use tower::Service;
 
 use crate::app::App;
 use crate::options::ServerOptions;
 use crate::route::Route;
+use crate::routes::metrics;
 use crate::{serve, table};
 
 const PREFIX: &str = "/v1/namespaces/{namespace}";
@@ -46,6 +49,17 @@ impl Api {
         let fallback = move |request: Request<Body>| serve::unknown(Arc::clone(&app), request);
         Self { router: router.fallback(fallback) }
     }
+}
+
+/// Metrics alone, for whoever reaches the address.
+pub(crate) fn of_metrics(app: Arc<App>) -> Api {
+    let broken = |error: EngineError| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
+    let shown = move || {
+        let app = Arc::clone(&app);
+        async move { metrics::response(&app).await.map_err(broken) }
+    };
+    let nothing = || async { (StatusCode::NOT_FOUND, "here are /metrics and nothing else\n") };
+    Api { router: Router::new().route("/metrics", get(shown)).fallback(nothing) }
 }
 
 fn method_router(app: &Arc<App>, routes: &Arc<[&'static Route]>) -> MethodRouter {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use ff_api::system::AuditReport;
 use ff_core::backend::Backend;
 use ff_core::error::{Code, Refusal};
 use ff_engine::Shutdown;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use crate::cors::Origins;
 use crate::failure::Failed;
@@ -25,6 +26,11 @@ pub(crate) struct App {
     pub(crate) namespaces: Namespaces,
     pub(crate) rotas: Rotas,
     pub(crate) settled: Settled,
+    /// Held while the waitpoint secret is rotated: one at a time.
+    pub(crate) rotation: Mutex<()>,
+    /// Held while the store is audited: each audit walks all of it.
+    pub(crate) auditing: Mutex<()>,
+    pub(crate) last_audit: Mutex<Option<AuditReport>>,
     /// Long polls answer at once and streams end when it comes.
     pub(crate) shutdown: Shutdown,
     requests: Arc<Semaphore>,
@@ -44,6 +50,9 @@ impl App {
             namespaces: Namespaces::default(),
             rotas: Rotas::default(),
             settled: Settled::default(),
+            rotation: Mutex::default(),
+            auditing: Mutex::default(),
+            last_audit: Mutex::default(),
             requests: Arc::new(Semaphore::new(options.max_requests)),
             tails: Arc::new(Semaphore::new(options.max_stream_tails)),
             shutdown,

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use ff_api::problem::{Failure, Problem};
 use ff_core::error::{Code, EngineError, Refusal};
+use ff_core::state::Access;
 use tokio::time::timeout;
 
 use crate::app::App;
@@ -102,8 +103,9 @@ fn check_scopes(route: &Route, caller: &Caller) -> Result<(), Refusal> {
         caller.need(scope)?;
     }
     route.also.map_or(Ok(()), |also| caller.need(also))?;
-    if route.is_of_all_namespaces() && caller.access().namespaces.is_some() {
-        return Err(Refusal::new(Code::Forbidden, "this needs a key of all namespaces"));
+    let Access { namespaces, lanes, .. } = caller.access();
+    if route.is_of_all_namespaces() && (namespaces.is_some() || lanes.is_some()) {
+        return Err(Refusal::new(Code::Forbidden, "this needs a key of all namespaces and lanes"));
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use ff_api::problem::{Failure, FieldError, Problem};
 use ff_core::backend::{Backend, BackendExt as _};
 use ff_core::content::Content;
 use ff_core::error::{Code, EngineError, Refusal};
-use ff_core::id::{ExecutionId, IdempotencyKey, LeaseFence, Namespace};
+use ff_core::id::{ExecutionId, FlowId, IdempotencyKey, LeaseFence, Namespace};
 use ff_core::operation::Operation;
 use ff_core::read::{Question, Record};
 use serde::de::DeserializeOwned;
@@ -71,6 +71,11 @@ impl Call {
     /// The execution that the path names.
     pub(crate) fn execution_id(&self) -> Result<ExecutionId, Failed> {
         self.parsed("execution_id")
+    }
+
+    /// The flow that the path names.
+    pub(crate) fn flow_id(&self) -> Result<FlowId, Failed> {
+        self.parsed("flow_id")
     }
 
     /// The parameters, as the route's form.
@@ -142,15 +147,15 @@ impl Call {
         }
     }
 
-    /// Refuses a change of a thing that is not the one the caller has seen (`If-Match`).
-    pub(crate) fn check_revision(&self, revision: u64) -> Result<(), Refusal> {
-        let Some(header) = self.headers.get(header::IF_MATCH) else { return Ok(()) };
+    /// The revision that the caller has seen (`If-Match`), and without which nothing is changed.
+    pub(crate) fn expected_revision(&self) -> Result<Option<u64>, Refusal> {
+        let Some(header) = self.headers.get(header::IF_MATCH) else { return Ok(None) };
         let text = header.to_str().unwrap_or("").trim_matches('"');
-        if text == "*" || text.parse() == Ok(revision) {
-            return Ok(());
+        if text == "*" {
+            return Ok(None);
         }
-        let detail = format!("the revision is {revision}");
-        Err(Refusal::new(Code::PreconditionFailed, detail))
+        let no_revision = || Refusal::new(Code::PreconditionFailed, "If-Match is no revision");
+        text.parse().map(Some).map_err(|_| no_revision())
     }
 
     /// Carries out an operation.

@@ -6,6 +6,7 @@ use axum::response::Response;
 use ff_api::object::Invalid;
 use ff_api::problem::{Failure, Problem};
 use ff_core::error::{Class, Code, EngineError, Refusal};
+use ff_core::id::IdempotencyKey;
 
 use crate::trace::Trace;
 
@@ -58,6 +59,20 @@ impl Failed {
             Self::Engine(error) => error.code(),
         }
     }
+}
+
+/// A thing that an idempotency key names was made with other content: that is told in the words of
+/// keys, not of the id that follows from it.
+pub(crate) fn of_key(
+    error: EngineError,
+    key: Option<&IdempotencyKey>,
+    conflict: Code,
+) -> EngineError {
+    if key.is_none() || error.code() != conflict {
+        return error;
+    }
+    let detail = "the key was used with other content";
+    Refusal::new(Code::IdempotencyMismatch, detail).into()
 }
 
 /// The problem that a call on the store ended in; a bug is logged under the request's trace.

@@ -7,31 +7,30 @@ use ff_core::limits;
 use ff_core::read::{DescribeFlow, FlowSnapshot, ListFlowMembers};
 
 use crate::call::Call;
+use crate::namespaces;
 
-fn not_found() -> EngineError {
-    Refusal::new(Code::FlowNotFound, "there is no such flow").into()
-}
+const MISSING: (Code, &str) = (Code::FlowNotFound, "flow");
 
 /// A flow that is there for the caller. For a key without lanes its members are not looked at.
 pub(crate) async fn flow(call: &Call, flow_id: FlowId) -> Result<Box<FlowSnapshot>, EngineError> {
-    let found = call.ask(DescribeFlow { flow_id }).await?.ok_or_else(not_found)?;
-    if found.namespace != call.namespace {
-        return Err(not_found());
-    }
-    if call.caller.lanes().is_some() {
-        check_members(call, flow_id).await?;
-    }
-    Ok(found)
+    let found = call.ask(DescribeFlow { flow_id }).await?;
+    let found = namespaces::own(found, &call.namespace, |flow| &flow.namespace, MISSING)?;
+    if serves_members(call, flow_id).await? { Ok(found) } else { Err(missing()) }
 }
 
-async fn check_members(call: &Call, flow_id: FlowId) -> Result<(), EngineError> {
-    let (mut from, limit) = (Some(0), limits::PAGE_MAX);
+fn missing() -> EngineError {
+    Refusal::new(MISSING.0, format!("there is no such {}", MISSING.1)).into()
+}
+
+/// Whether the caller's key is for the lanes of all members.
+pub(crate) async fn serves_members(call: &Call, flow_id: FlowId) -> Result<bool, EngineError> {
+    let (mut from, limit) = (call.caller.lanes().map(|_| 0), limits::PAGE_MAX);
     while let Some(at) = from {
         let page = call.ask(ListFlowMembers { flow_id, from: at, limit }).await?;
         if !page.items.iter().all(|member| call.caller.serves(&member.lane)) {
-            return Err(not_found());
+            return Ok(false);
         }
         from = page.next;
     }
-    Ok(())
+    Ok(true)
 }

@@ -22,6 +22,7 @@ mod flows;
 mod gate;
 mod include;
 mod keys;
+mod lists;
 mod namespaces;
 mod openapi;
 mod options;

@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use ff_core::backend::{Backend, BackendExt as _};
 use ff_core::error::{Code, EngineError, Refusal};
-use ff_core::id::{ExecutionId, LaneId, Namespace};
-use ff_core::read::{Describe, Record};
+use ff_core::id::{BudgetId, ExecutionId, LaneId, Namespace};
+use ff_core::read::{BudgetStatus, Describe, GetBudgetStatus, Record};
 use ff_core::recent::Recent;
 
 use crate::caller::Caller;
@@ -29,6 +29,27 @@ impl Default for Namespaces {
 /// The answer for what does not exist, and for what is somebody else's.
 pub(crate) fn not_found() -> EngineError {
     Refusal::new(Code::ExecutionNotFound, "there is no such execution").into()
+}
+
+/// What was found, if it is of this namespace.
+pub(crate) fn own<T>(
+    found: Option<T>,
+    namespace: &Namespace,
+    of: impl Fn(&T) -> &Namespace,
+    missing: (Code, &str),
+) -> Result<T, EngineError> {
+    let found = found.filter(|found| of(found) == namespace);
+    found.ok_or_else(|| Refusal::new(missing.0, format!("there is no such {}", missing.1)).into())
+}
+
+/// A budget of this namespace.
+pub(crate) async fn budget(
+    backend: &dyn Backend,
+    namespace: &Namespace,
+    budget_id: BudgetId,
+) -> Result<Box<BudgetStatus>, EngineError> {
+    let found = backend.ask(GetBudgetStatus { budget_id }).await?;
+    own(found, namespace, |budget| &budget.namespace, (Code::BudgetNotFound, "budget"))
 }
 
 impl Namespaces {

@@ -132,9 +132,11 @@ fn parameters(route: &Route, schemas: &mut Schemas) -> Vec<Parameter> {
     if route.wait_ms.is_some() {
         found.push(query_parameter("wait_ms", whole_number()));
     }
+    if route.wait_flag_ms.is_some() {
+        found.push(query_parameter("wait", flag()));
+    }
     if route.takes == Takes::ObjectOrRaw {
-        let flag = RefOr::T(ObjectBuilder::new().schema_type(Type::Boolean).build().into());
-        found.push(query_parameter("raw", flag));
+        found.push(query_parameter("raw", flag()));
     }
     let Some(query) = route.query else { return found };
     schemas.extend((query.parts)());
@@ -158,6 +160,10 @@ fn path_parameter(name: &str) -> Parameter {
 fn query_parameter(name: &str, schema: RefOr<Schema>) -> Parameter {
     let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query);
     parameter.required(Required::False).schema(Some(schema)).build()
+}
+
+fn flag() -> RefOr<Schema> {
+    RefOr::T(ObjectBuilder::new().schema_type(Type::Boolean).build().into())
 }
 
 fn whole_number() -> RefOr<Schema> {

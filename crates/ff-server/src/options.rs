@@ -2,8 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ff_engine::Report;
 use ff_observe::Metrics;
 
 use crate::token::ApiToken;
@@ -39,8 +41,14 @@ pub struct ServerOptions {
     pub header_timeout: Duration,
     /// Longest time from the wish to stop to the end.
     pub shutdown_grace: Duration,
+    /// Where metrics alone are served, without a key.
+    pub metrics_addr: Option<SocketAddr>,
     /// Where it counts, and what `/metrics` shows.
     pub metrics: Metrics,
+    /// How long a key that signs waitpoint tokens is accepted after a rotation that does not say.
+    pub waitpoint_grace_ms: u64,
+    /// What the engine of this process has done so far, if it has one.
+    pub engine: Option<Arc<Report>>,
 }
 
 impl Default for ServerOptions {
@@ -60,7 +68,10 @@ impl Default for ServerOptions {
             request_timeout: Duration::from_secs(60),
             header_timeout: Duration::from_secs(10),
             shutdown_grace: Duration::from_secs(10),
+            metrics_addr: None,
             metrics: Metrics::default(),
+            waitpoint_grace_ms: 86_400_000,
+            engine: None,
         }
     }
 }

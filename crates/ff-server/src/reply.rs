@@ -10,6 +10,23 @@ use serde::Serialize;
 use crate::call::Call;
 use crate::failure::Failed;
 
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// What became of a request to make something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    Created,
+    Duplicate,
+}
+
+impl Made {
+    pub(crate) fn word(self) -> String {
+        match self {
+            Self::Created => "created".to_owned(),
+            Self::Duplicate => "duplicate".to_owned(),
+        }
+    }
+}
+
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A JSON document.
@@ -39,6 +56,26 @@ pub(crate) fn with(mut response: Response, name: HeaderName, value: &str) -> Res
         response.headers_mut().insert(name, value);
     }
     response
+}
+
+/// The answer to a request that was answered before.
+pub(crate) fn replayed(response: Response) -> Response {
+    with(response, REPLAYED, "true")
+}
+
+/// A thing that was made, or had been made before with the same words.
+pub(crate) fn made(
+    status: Made,
+    by_key: bool,
+    reply: &impl Serialize,
+    location: &str,
+) -> Result<Response, Failed> {
+    let response = match status {
+        Made::Created => json(201, reply)?,
+        Made::Duplicate if by_key => replayed(ok(reply)?),
+        Made::Duplicate => ok(reply)?,
+    };
+    Ok(with(response, header::LOCATION, location))
 }
 
 /// What holds a token must not stay in any cache.

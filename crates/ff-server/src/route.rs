@@ -83,6 +83,10 @@ pub(crate) struct Route {
     pub(crate) wait_ms: Option<u64>,
     /// `wait_ms` may stand in the body too.
     pub(crate) waits_in_body: bool,
+    /// How long `?wait=true` waits, where the route knows it.
+    pub(crate) wait_flag_ms: Option<u64>,
+    /// How much longer than others it may take.
+    pub(crate) lasts_ms: u64,
     /// Statuses and forms of replies.
     pub(crate) status: u16,
     pub(crate) reply: Option<Form>,
@@ -157,6 +161,8 @@ impl Route {
             query: None,
             wait_ms: None,
             waits_in_body: false,
+            wait_flag_ms: None,
+            lasts_ms: 0,
             status: 200,
             reply: None,
             run,
@@ -223,6 +229,18 @@ impl Route {
         self.waits(most_ms)
     }
 
+    /// `?wait=true` stands for so long.
+    pub(crate) const fn waits_if_told(mut self, ms: u64) -> Self {
+        self.wait_flag_ms = Some(ms);
+        self
+    }
+
+    /// Its work may take so much longer than that of others.
+    pub(crate) const fn lasts(mut self, ms: u64) -> Self {
+        self.lasts_ms = ms;
+        self
+    }
+
     pub(crate) const fn answers<T: ToSchema>(mut self, status: u16) -> Self {
         self.reply = Some(form::<T>());
         self.status = status;
@@ -236,6 +254,11 @@ impl Route {
 
     /// Whether `/v1/namespaces/{namespace}` may stand before it.
     pub(crate) fn is_namespaced(&self) -> bool {
+        self.is_of_namespace() && !self.path.starts_with("/v1/namespaces/")
+    }
+
+    /// Whether it is about one namespace, which may be named in several ways.
+    pub(crate) fn is_of_namespace(&self) -> bool {
         let group = self.path.strip_prefix("/v1/").and_then(|rest| rest.split('/').next());
         group.is_some_and(|group| !BESIDE_NAMESPACES.contains(&group))
     }

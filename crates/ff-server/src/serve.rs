@@ -172,7 +172,8 @@ async fn run(
     let bytes = within(timeout, reading).await??;
     let call = call(Arc::clone(&app), route, caller, path, (&head, bytes), trace)?;
     let wait = call.wait;
-    let response = within(timeout + wait, (route.run)(call)).await??;
+    let response =
+        within(timeout + wait + Duration::from_millis(route.lasts_ms), (route.run)(call)).await??;
     if !wait.is_zero() {
         auth::check_still(&app, caller).await?;
     }
@@ -203,12 +204,12 @@ fn call(
         Body::Lines(_) => None,
     };
     let wait = wait::read(route, parameter, fields.as_deref_mut(), &head.headers)?;
-    let named = match route.is_namespaced() {
+    let named = match route.is_of_namespace() {
         true => namespace(&mut path, &head.headers, fields.as_deref_mut())?,
         false => None,
     };
     let names_namespace = named.is_some();
-    let namespace = match route.is_namespaced() {
+    let namespace = match route.is_of_namespace() {
         true => caller.enter(named)?,
         false => Namespace::default(),
     };

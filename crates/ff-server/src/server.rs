@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::api::Api;
+use crate::api::{self, Api};
 use crate::app::App;
 use crate::connection;
 use crate::cors::Origins;
@@ -20,6 +20,9 @@ use crate::tls::{Tls, TlsError};
 
 /// How long the listener rests when the system gives no more connections.
 const REST: Duration = Duration::from_millis(50);
+
+/// Connections at a time where metrics alone are served.
+const METRICS_CONNECTIONS: usize = 64;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +43,8 @@ pub enum BindError {
 pub struct Server {
     listener: TcpListener,
     api: Api,
+    /// Where metrics alone are served.
+    metrics: Option<(TcpListener, Api)>,
     tls: Option<Tls>,
     options: ServerOptions,
     connections: Arc<Semaphore>,
@@ -60,11 +65,14 @@ impl Server {
         let tls = Tls::of(&options)?;
         let app = App::new(backend, options.clone(), shutdown.clone());
         check_keys(&app, addr).await?;
-        let listener = TcpListener::bind(addr).await;
-        let listener = listener.map_err(|source| BindError::Listen { addr, source })?;
+        let listener = listen(addr).await?;
+        let metrics = match options.metrics_addr {
+            Some(addr) => Some((listen(addr).await?, api::of_metrics(Arc::clone(&app)))),
+            None => None,
+        };
         let api = Api::of(app);
         let connections = Arc::new(Semaphore::new(options.max_connections));
-        Ok(Self { listener, api, tls, options, connections, shutdown })
+        Ok(Self { listener, api, metrics, tls, options, connections, shutdown })
     }
 
     /// Whether it speaks TLS.
@@ -77,19 +85,24 @@ impl Server {
         self.listener.local_addr()
     }
 
+    /// Where it serves metrics alone.
+    pub fn metrics_addr(&self) -> Option<std::io::Result<SocketAddr>> {
+        self.metrics.as_ref().map(|(listener, _)| listener.local_addr())
+    }
+
     /// Serves until the wish to stop; then takes no more, lets what is under way end, and is over
     /// within the grace.
     pub async fn run(mut self) {
         if let Some(tls) = &self.tls {
             tokio::spawn(tls.clone().keep_current(self.shutdown.clone()));
         }
-        while let Some(accepted) = self.shutdown.or(self.listener.accept()).await {
-            match accepted {
-                Ok((stream, _)) => self.take(stream),
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(REST).await;
-                }
+        if let Some((listener, api)) = self.metrics.take() {
+            let (header_timeout, shutdown) = (self.options.header_timeout, self.shutdown.clone());
+            tokio::spawn(serve_metrics(listener, api, header_timeout, shutdown));
+        }
+        while let Some(accepted) = self.shutdown.or(accept(&self.listener)).await {
+            if let Some(stream) = accepted {
+                self.take(stream);
             }
         }
         let Self { listener, options, connections, .. } = self;
@@ -121,6 +134,42 @@ impl Server {
             self.options.header_timeout,
             self.shutdown.clone(),
         );
+        tokio::spawn(async move {
+            served.await;
+            drop(place);
+        });
+    }
+}
+
+async fn listen(addr: SocketAddr) -> Result<TcpListener, BindError> {
+    TcpListener::bind(addr).await.map_err(|source| BindError::Listen { addr, source })
+}
+
+/// The next connection; none when the system gives none at the moment.
+async fn accept(listener: &TcpListener) -> Option<TcpStream> {
+    match listener.accept().await {
+        Ok((stream, _)) => Some(stream),
+        Err(error) => {
+            tracing::warn!(%error, "a connection could not be accepted");
+            tokio::time::sleep(REST).await;
+            None
+        }
+    }
+}
+
+/// Serves metrics to a few at a time; whoever comes beyond that is not served.
+async fn serve_metrics(
+    listener: TcpListener,
+    api: Api,
+    header_timeout: Duration,
+    mut shutdown: Shutdown,
+) {
+    let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS));
+    while let Some(accepted) = shutdown.or(accept(&listener)).await {
+        let (Some(stream), Ok(place)) = (accepted, Arc::clone(&places).try_acquire_owned()) else {
+            continue;
+        };
+        let served = connection::serve(stream, None, api.clone(), header_timeout, shutdown.clone());
         tokio::spawn(async move {
             served.await;
             drop(place);

@@ -1,6 +1,6 @@
-//! Waiting for executions to end.
+//! Waiting for executions and flows to end.
 //!
-//! One task follows the ends of all executions while somebody waits, and wakes whom it concerns: a
+//! One task follows the ends of all of them while somebody waits, and wakes whom it concerns: a
 //! thousand waiting requests cost one subscription.
 
 use std::sync::Arc;
@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use ff_core::backend::BackendExt as _;
 use ff_core::error::EngineError;
-use ff_core::id::{ExecutionId, Subject};
+use ff_core::event::EventKind;
+use ff_core::id::{ExecutionId, FlowId, Subject};
 use ff_core::limits;
-use ff_core::read::{EventFilter, Follow, From, Record, Subscription};
+use ff_core::read::{EventFilter, FlowSnapshot, Follow, From, Record, Subscription};
 use ff_core::state::PublicState;
 use ff_core::tails::Tails;
 use tokio::sync::Mutex;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::app::App;
 use crate::call::Call;
+use crate::flows;
 
 /// How long the follower looks before it asks whether anybody still waits.
 const LOOK: Duration = Duration::from_secs(5);
@@ -36,15 +38,38 @@ fn has_ended(record: &Record) -> bool {
 
 /// The record of an execution once it has ended, or as it is when the wait is over.
 pub(crate) async fn record(call: &Call, id: ExecutionId) -> Result<Box<Record>, EngineError> {
+    until(call, id, || call.record(id), |found| has_ended(found)).await
+}
+
+/// The same of a flow.
+pub(crate) async fn flow(call: &Call, id: FlowId) -> Result<Box<FlowSnapshot>, EngineError> {
+    let look = || flows::flow(call, id);
+    until(call, watched(&call.app, id), look, |found| found.state.is_terminal()).await
+}
+
+/// Flows are watched under the id that a member of the same uuid would have. Should there be one,
+/// somebody looks once too often.
+fn watched(app: &App, id: FlowId) -> ExecutionId {
+    ExecutionId::for_flow(id.uuid(), id, &app.backend.settings().partitions)
+}
+
+async fn until<T, F>(
+    call: &Call,
+    watched: ExecutionId,
+    look: impl Fn() -> F,
+    has_ended: impl Fn(&T) -> bool,
+) -> Result<T, EngineError>
+where
+    F: Future<Output = Result<T, EngineError>>,
+{
     let (app, wait) = (&call.app, call.wait);
-    let look = || call.record(id);
     let found = look().await?;
     if wait.is_zero() || has_ended(&found) {
         return Ok(found);
     }
     let deadline = Instant::now() + wait;
     // Whoever is registered before the follower's place in the log is taken misses nothing.
-    let mut watching = app.settled.tails.watch(id);
+    let mut watching = app.settled.tails.watch(watched);
     begin(app).await?;
     let mut shutdown = app.shutdown.clone();
     loop {
@@ -72,7 +97,9 @@ async fn begin(app: &Arc<App>) -> Result<(), EngineError> {
 }
 
 fn ends(from: From) -> Follow {
-    let kinds_of_event = Subscription::Completions.kinds_of_event();
+    let mut kinds_of_event = Subscription::Completions.kinds_of_event();
+    let flows = [EventKind::FlowCompleted, EventKind::FlowFailed, EventKind::FlowCancelled];
+    kinds_of_event.extend(flows);
     let filter = EventFilter { kinds_of_event, ..EventFilter::default() };
     Follow { filter, from, limit: limits::PAGE_MAX }
 }
@@ -91,13 +118,19 @@ async fn follow(app: Arc<App>, mut cursor: String) {
                     tails.tell_all();
                 }
                 for envelope in after.items {
-                    if let Subject::Execution(id) = envelope.event.subject {
-                        tails.tell(id);
+                    match envelope.event.subject {
+                        Subject::Execution(id) => tails.tell(id),
+                        // A document's name is the flow's id.
+                        Subject::Document(id) => {
+                            if let Ok(id) = id.name.parse() {
+                                tails.tell(watched(&app, id));
+                            }
+                        }
                     }
                 }
             }
             Some(Err(error)) => {
-                tracing::warn!(%error, "ends of executions cannot be followed; trying again");
+                tracing::warn!(%error, "ends of executions and flows cannot be followed; trying again");
                 tails.tell_all();
                 let _ = shutdown.or(tokio::time::sleep(REST)).await;
             }

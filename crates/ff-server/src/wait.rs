@@ -8,15 +8,30 @@ use ff_api::problem::FieldError;
 
 use crate::route::Route;
 
-/// `wait_ms` of the query, where the route waits.
-pub(crate) fn parameter(route: &Route, query: &mut Object) -> Result<Option<u64>, Invalid> {
-    if route.wait_ms.is_some() { query.take("wait_ms") } else { Ok(None) }
+/// What the query says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parameter {
+    ms: Option<u64>,
+    /// `wait=true`: as long as the route waits at all.
+    flag_ms: Option<u64>,
+}
+
+/// `wait_ms` and `wait` of the query, where the route knows them.
+pub(crate) fn parameter(route: &Route, query: &mut Object) -> Result<Parameter, Invalid> {
+    let ms = if route.wait_ms.is_some() { query.take("wait_ms")? } else { None };
+    let mut flag_ms = None;
+    if let Some(longest) = route.wait_flag_ms
+        && query.take("wait")? == Some(true)
+    {
+        flag_ms = Some(longest);
+    }
+    Ok(Parameter { ms, flag_ms })
 }
 
 /// `wait_ms` of the query, of the body where the route takes it there, or `Prefer: wait=s`.
 pub(crate) fn read(
     route: &Route,
-    parameter: Option<u64>,
+    Parameter { ms: parameter, flag_ms }: Parameter,
     body: Option<&mut Object>,
     headers: &HeaderMap,
 ) -> Result<Duration, Invalid> {
@@ -31,6 +46,13 @@ pub(crate) fn read(
         return Err(Invalid::at("wait_ms", "query and body hold different waits"));
     }
     let asked = parameter.or(field);
+    if let Some(ms) = flag_ms {
+        if asked.is_some() {
+            let message = "wait says how long to wait, and wait_ms says it again";
+            return Err(Invalid(vec![FieldError::parameter("wait", message)]));
+        }
+        return Ok(Duration::from_millis(ms));
+    }
     // A preference is a wish: what is beyond the limit is cut to it.
     let ms = asked.or_else(|| preferred(headers).map(|ms| ms.min(most))).unwrap_or(0);
     if ms > most {

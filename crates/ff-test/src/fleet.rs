@@ -56,17 +56,11 @@ pub fn mark_dead(name: &str) -> MarkWorkerDead {
 
 pub fn set_namespace() -> SetNamespace {
     let (namespace, attach) = (Namespace::default(), Attach::default());
-    SetNamespace { namespace, attach, retention: None }
+    SetNamespace { namespace, attach, retention: None, expected_revision: None }
 }
 
 pub fn set_lane(name: &str, state: LaneState) -> SetLane {
-    SetLane {
-        namespace: Namespace::default(),
-        lane: lane(name),
-        state: Some(state),
-        priority_ageing_ms: None,
-        attach: Attach::default(),
-    }
+    SetLane { state: Some(state), ..SetLane::new(Namespace::default(), lane(name)) }
 }
 
 /// As whoever takes the leases of a lost worker away.
@@ -86,13 +80,7 @@ pub fn block(execution_id: ExecutionId, reason: BlockingReason) -> BlockForAdmis
 
 /// Ageing of lane `work`.
 pub fn set_ageing(ms: u64) -> SetLane {
-    SetLane {
-        namespace: Namespace::default(),
-        lane: lane("work"),
-        state: None,
-        priority_ageing_ms: Some(ms),
-        attach: Attach::default(),
-    }
+    SetLane { priority_ageing_ms: Some(ms), ..SetLane::new(Namespace::default(), lane("work")) }
 }
 
 pub fn worker_subject(name: &str) -> Subject {

@@ -22,6 +22,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
+pub mod collector;
 pub mod conformance;
 pub mod differential;
 pub mod docs;

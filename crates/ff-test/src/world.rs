@@ -372,7 +372,7 @@ pub fn hold(id: ExecutionId) -> Hold {
 }
 
 pub fn set_tags(id: ExecutionId, pairs: &[(&str, &str)]) -> SetTags {
-    SetTags { execution_id: id, tags: tags(pairs) }
+    SetTags { execution_id: id, tags: tags(pairs), expected_revision: None }
 }
 
 /// Every operation that a worker shows its fence with.

@@ -179,11 +179,8 @@ async fn room_in_a_budget(lives: &mut Lives<impl Mortal>) {
         },
         async |doomed, _, (budget_id, _)| {
             let raise = UpdateBudget {
-                budget_id: *budget_id,
                 dimensions: limits_of(&[("tokens", 100, 0)]),
-                on_hard_limit: None,
-                on_soft_limit: None,
-                reset_interval_ms: None,
+                ..UpdateBudget::new(*budget_id)
             };
             let _ = doomed.call(raise).await;
             let _ = settle(doomed).await;

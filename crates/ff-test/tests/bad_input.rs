@@ -266,11 +266,7 @@ fn limits_command() -> impl Strategy<Value = Command> {
             ..quota(spec)
         }
         .into()),
-        (policy_id(), spec()).prop_map(|(quota_policy_id, spec)| UpdateQuotaPolicy {
-            quota_policy_id,
-            spec
-        }
-        .into()),
+        (policy_id(), spec()).prop_map(|(id, spec)| UpdateQuotaPolicy::new(id, spec).into()),
         (policy_id(), slot(), any::<i64>()).prop_map(|(id, slot, score)| CheckAdmission {
             score,
             ..check(id, slot)

@@ -54,10 +54,17 @@ const APPROVE: &[&str] = &["signals:approve"];
 const SEND: &[&str] = &["signals:send"];
 const EVENTS: &[&str] = &["events:read"];
 const ADMIN: &[&str] = &["admin"];
+const FLOWS: &[&str] = &["flows:write"];
+const BUDGETS: &[&str] = &["budgets:write"];
+const LANES: &[&str] = &["lanes:write"];
 const METRICS: &[&str] = &["metrics:read"];
 const OPEN: &[&str] = &[];
 
 const GONE: Stranger = NotFound("execution_not_found");
+const NO_FLOW: Stranger = NotFound("flow_not_found");
+const NO_BUDGET: Stranger = NotFound("budget_not_found");
+const NO_QUOTA: Stranger = NotFound("quota_policy_not_found");
+const NO_BULK: Stranger = NotFound("bulk_not_found");
 const NO_WORKER: Stranger = NotFound("worker_not_found");
 const UNREGISTERED: Stranger = NotFound("worker_not_registered");
 
@@ -77,10 +84,13 @@ fn of_execution(route: &'static str, scopes: &'static [&'static str], body: Valu
 }
 
 /// The whole table. Bodies that show a fence show the one of `task`.
-fn rows(task: &Task) -> Vec<Row> {
+fn rows(task: &Task, things: &Things) -> Vec<Row> {
     let mut rows = executions(task);
     rows.extend(workers(task));
     rows.extend(waits(task));
+    rows.extend(flows(things, task));
+    rows.extend(limits(task));
+    rows.extend(fleet());
     rows.extend(rest());
     rows
 }
@@ -197,6 +207,109 @@ fn waits(task: &Task) -> Vec<Row> {
     ]
 }
 
+fn flows(things: &Things, task: &Task) -> Vec<Row> {
+    let none = || json!({});
+    let empty = json!({ "kind": "k" });
+    let edge = json!({ "upstream": things.member, "downstream": things.other_member });
+    let mut rows = vec![
+        row("POST /v1/flows", FLOWS, empty, (Served, Served)),
+        row("GET /v1/flows", READ, none(), (Empty, Empty)),
+    ];
+    for (route, scopes, body) in [
+        ("GET F", READ, none()),
+        ("GET F/graph", READ, none()),
+        ("GET F/members", READ, none()),
+        ("GET F/edges", READ, none()),
+        ("GET F/events", EVENTS, none()),
+        ("POST F/members", FLOWS, json!({ "execution_id": task.id })),
+        ("POST F/edges", FLOWS, edge),
+        ("POST F/edges/apply", FLOWS, json!({ "edge_id": things.edge })),
+        ("PUT F/groups/{execution_id}", FLOWS, json!({ "policy": "all_of" })),
+        ("PATCH F/tags", FLOWS, json!({ "tags": { "a.b": "c" } })),
+        ("POST F/replay", FLOWS, none()),
+        ("POST F/cancel", FLOWS, none()),
+        ("DELETE F", ADMIN, none()),
+    ] {
+        rows.push(row(route, scopes, body, (NO_FLOW, NO_FLOW)));
+    }
+    rows
+}
+
+/// Limits belong to the namespace: a key of another lane reaches them too.
+fn limits(task: &Task) -> Vec<Row> {
+    let none = || json!({});
+    let budget = json!({
+        "scope_type": "lane", "scope_id": "l", "dimensions": { "a": { "hard": 9 } },
+    });
+    let quota = json!({ "window_seconds": 1, "max_requests_per_window": 1, "max_concurrent": 1 });
+    let usage = json!({ "dimensions": { "a": 1 } });
+    let release = json!({ "execution_id": task.id });
+    let limits = json!({ "dimensions": { "a": { "hard": 10 } } });
+    let mut rows = vec![
+        row("POST /v1/budgets", BUDGETS, budget, (Served, Forbidden)),
+        row("GET /v1/budgets", READ, none(), (Empty, Served)),
+        row("POST /v1/quotas", BUDGETS, quota, (Served, Served)),
+        row("GET /v1/quotas", READ, none(), (Empty, Served)),
+        row("GET /v1/quotas/{quota_policy_id}/holders", READ, none(), (NO_QUOTA, Empty)),
+        row("POST /v1/budgets/{budget_id}/release", BUDGETS, release, (NO_BUDGET, GONE)),
+    ];
+    for (route, scopes, body) in [
+        ("GET /v1/budgets/{budget_id}", READ, none()),
+        ("PATCH /v1/budgets/{budget_id}", BUDGETS, limits),
+        ("POST /v1/budgets/{budget_id}/usage", BUDGETS, usage),
+        ("POST /v1/budgets/{budget_id}/reset", BUDGETS, none()),
+        ("DELETE /v1/budgets/{budget_id}", BUDGETS, none()),
+    ] {
+        rows.push(row(route, scopes, body, (NO_BUDGET, Served)));
+    }
+    for (route, scopes, body) in [
+        ("GET /v1/quotas/{quota_policy_id}", READ, none()),
+        ("PATCH /v1/quotas/{quota_policy_id}", BUDGETS, json!({ "max_concurrent": 2 })),
+        ("DELETE /v1/quotas/{quota_policy_id}", BUDGETS, none()),
+    ] {
+        rows.push(row(route, scopes, body, (NO_QUOTA, Served)));
+    }
+    rows
+}
+
+fn fleet() -> Vec<Row> {
+    let none = || json!({});
+    let bulk = json!({ "action": "hold", "filter": { "lane": "l" }, "dry_run": true });
+    let secret = json!({ "new_kid": "k2", "new_secret_hex": "ab".repeat(32) });
+    let mut rows = vec![
+        row("GET /v1/lanes", READ, none(), (Empty, Empty)),
+        // A namespace that nobody has said anything of has the lane as well, and nothing stands in it.
+        row("GET /v1/lanes/{lane}", READ, none(), (Served, Forbidden)),
+        row("GET /v1/namespaces/{namespace}", READ, none(), (Forbidden, Served)),
+        row("PATCH /v1/namespaces/{namespace}", LANES, none(), (Forbidden, Forbidden)),
+        row("POST /v1/bulk", WRITE, bulk, (Served, Forbidden)),
+        row("GET /v1/bulk", READ, none(), (Empty, Empty)),
+        row("GET /v1/bulk/{bulk_id}", READ, none(), (NO_BULK, NO_BULK)),
+        row("GET /v1/system/scanners", READ, none(), (Served, Served)),
+        row("GET /v1/system/invariants", READ, none(), (Forbidden, Forbidden)),
+        row("POST /v1/system/audit", ADMIN, none(), (Forbidden, Forbidden)),
+        row("POST /v1/admin/rotate-waitpoint-secret", ADMIN, secret, (Forbidden, Forbidden)),
+        row("GET /v1/admin/waitpoint-kids", ADMIN, none(), (Forbidden, Forbidden)),
+    ];
+    for route in ["pause", "resume", "drain"] {
+        let route = match route {
+            "pause" => "POST /v1/lanes/{lane}/pause",
+            "resume" => "POST /v1/lanes/{lane}/resume",
+            _ => "POST /v1/lanes/{lane}/drain",
+        };
+        rows.push(row(route, LANES, none(), (Served, Forbidden)));
+    }
+    rows.push(row("PATCH /v1/lanes/{lane}", LANES, none(), (Served, Forbidden)));
+    for route in [
+        "POST /v1/bulk/{bulk_id}/pause",
+        "POST /v1/bulk/{bulk_id}/resume",
+        "POST /v1/bulk/{bulk_id}/abort",
+    ] {
+        rows.push(row(route, WRITE, none(), (NO_BULK, NO_BULK)));
+    }
+    rows
+}
+
 fn rest() -> Vec<Row> {
     let none = || json!({});
     let key = json!({ "name": "stranger", "scopes": ["admin"] });
@@ -240,8 +353,11 @@ impl Row {
     }
 
     fn full_path(&self) -> String {
-        match self.path.strip_prefix('X') {
-            Some(rest) => format!("/v1/executions/{{execution_id}}{rest}"),
+        if let Some(rest) = self.path.strip_prefix('X') {
+            return format!("/v1/executions/{{execution_id}}{rest}");
+        }
+        match self.path.strip_prefix('F') {
+            Some(rest) => format!("/v1/flows/{{flow_id}}{rest}"),
             None => self.path.to_owned(),
         }
     }
@@ -252,8 +368,18 @@ impl Row {
             ("GET", "/v1/events") => "?after=start",
             _ => "",
         };
+        let execution = match self.path.starts_with('F') {
+            true => &scene.things.member,
+            false => &scene.task.id,
+        };
         self.full_path()
-            .replace("{execution_id}", &scene.task.id)
+            .replace("{execution_id}", execution)
+            .replace("{flow_id}", &scene.things.flow)
+            .replace("{budget_id}", &scene.things.budget)
+            .replace("{quota_policy_id}", &scene.things.quota)
+            .replace("{bulk_id}", &scene.things.bulk)
+            .replace("{lane}", "l")
+            .replace("{namespace}", "a")
             .replace("{attempt_index}", "0")
             .replace("{waitpoint}", "k")
             .replace("{worker_instance_id}", "w-1")
@@ -289,7 +415,47 @@ struct Scene<'a> {
     owner: Tenant<'a>,
     tenant: Tenant<'a>,
     task: Task,
+    things: Things,
     rows: Vec<Row>,
+}
+
+/// What else there is in namespace `a`, on lane `l` where it is on one.
+struct Things {
+    flow: String,
+    member: String,
+    other_member: String,
+    edge: String,
+    budget: String,
+    quota: String,
+    bulk: String,
+}
+
+async fn things(tenant: &Tenant<'_>) -> Things {
+    let member = |name: &str| json!({ "name": name, "lane": "l", "kind": "k" });
+    let graph = json!({
+        "kind": "k",
+        "members": [member("x"), member("y")],
+        "edges": [{ "from": "x", "to": "y" }],
+    });
+    let flow = tenant.post("/v1/flows", graph).await.expect(201);
+    let dimensions = json!({ "a": { "hard": 9 } });
+    let budget =
+        json!({ "scope_type": "custom", "scope_id": "s", "dimensions": dimensions.clone() });
+    let budget = tenant.post("/v1/budgets", budget).await.expect(201);
+    let quota = json!({ "window_seconds": 1, "max_requests_per_window": 9, "max_concurrent": 9 });
+    let quota = tenant.post("/v1/quotas", quota).await.expect(201);
+    let none = json!({ "action": "hold", "filter": { "lane": "l", "kind": "none" } });
+    let bulk = tenant.post("/v1/bulk", none).await.expect(202);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    Things {
+        flow: text(&flow["flow_id"]),
+        member: text(&flow["members"]["x"]),
+        other_member: text(&flow["members"]["y"]),
+        edge: text(&flow["edges"][0]["edge_id"]),
+        budget: text(&budget["budget_id"]),
+        quota: text(&quota["quota_policy_id"]),
+        bulk: text(&bulk["bulk_id"]),
+    }
 }
 
 async fn scene(site: &Site) -> Scene<'_> {
@@ -299,7 +465,8 @@ async fn scene(site: &Site) -> Scene<'_> {
     let waitpoint = task.with(json!({ "key": "k" }));
     let path = format!("/v1/executions/{}/waitpoints", task.id);
     tenant.post(&path, waitpoint).await.expect(201);
-    let rows = rows(&task);
+    let things = things(&tenant).await;
+    let rows = rows(&task, &things);
     let full = |method: &str, path: String| format!("{method} {path}");
     let mut known: Vec<String> = rows.iter().map(|row| full(row.method, row.full_path())).collect();
     let mut served: Vec<String> = ff_server::served()
@@ -309,7 +476,7 @@ async fn scene(site: &Site) -> Scene<'_> {
     known.sort_unstable();
     served.sort_unstable();
     assert_eq!(known, served, "every route stands in this table, and no other");
-    Scene { owner, tenant, task, rows }
+    Scene { owner, tenant, task, things, rows }
 }
 
 /// Submits to lane `l`, registers worker `w` and claims.
@@ -398,7 +565,8 @@ async fn nothing_of_another_tenant_is_there(site: &Site) {
     for row in scene.rows.iter().filter(|row| !row.scopes.is_empty()) {
         let target = row.target(&scene);
         let Some(rest) = target.strip_prefix("/v1/") else { continue };
-        if ["keys", "capabilities", "system", "admin"].iter().any(|group| rest.starts_with(group)) {
+        let beside = ["keys", "capabilities", "system", "admin", "namespaces"];
+        if beside.iter().any(|group| rest.starts_with(group)) {
             continue;
         }
         let prefixed = stranger.request(row.method, &format!("/v1/namespaces/a/{rest}"));
@@ -419,7 +587,10 @@ async fn nothing_of_another_lane_is_there(site: &Site) {
     let limits = json!({ "name": "stranger", "namespaces": ["a"], "lanes": ["m"] });
     let stranger = scene.owner.makes(limits).await;
     let before = revision(&scene).await;
-    for row in &scene.rows {
+    // What it may make of its own comes last here too.
+    let (own, others): (Vec<&Row>, Vec<&Row>) =
+        scene.rows.iter().partition(|row| row.other_lane == Served);
+    for row in others.into_iter().chain(own) {
         check(row, row.other_lane, &row.by(&stranger, &scene).await);
         assert_eq!(revision(&scene).await, before, "{} {}", row.method, row.path);
     }

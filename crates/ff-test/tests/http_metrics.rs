@@ -1,5 +1,7 @@
 //! Metrics, on every store.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
+
 use ff_test::http::Site;
 use ff_test::on_every_store;
 use serde_json::json;

@@ -1,6 +1,7 @@
 //! The table of routes against the contract.
 
-/// The routes of the contract that are served, by group; `X` stands for one execution.
+/// The routes of the contract that are served, by group; `X` stands for one execution, `F` for one
+/// flow.
 const CLAIMED: &[(&str, &str)] = &[
     ("POST", "/v1/executions"),
     ("POST", "/v1/executions/batch"),
@@ -24,6 +25,12 @@ const CLAIMED: &[(&str, &str)] = &[
     ("POST", "X/resume"),
     ("PATCH", "X/tags"),
     ("DELETE", "X"),
+    ("POST", "/v1/bulk"),
+    ("GET", "/v1/bulk"),
+    ("GET", "/v1/bulk/{bulk_id}"),
+    ("POST", "/v1/bulk/{bulk_id}/pause"),
+    ("POST", "/v1/bulk/{bulk_id}/resume"),
+    ("POST", "/v1/bulk/{bulk_id}/abort"),
     ("POST", "/v1/workers"),
     ("GET", "/v1/workers"),
     ("GET", "/v1/workers/{worker_instance_id}"),
@@ -56,6 +63,45 @@ const CLAIMED: &[(&str, &str)] = &[
     ("POST", "X/waitpoints/{waitpoint}/approve"),
     ("POST", "X/waitpoints/{waitpoint}/deny"),
     ("POST", "X/waitpoints/{waitpoint}/close"),
+    ("POST", "/v1/admin/rotate-waitpoint-secret"),
+    ("GET", "/v1/admin/waitpoint-kids"),
+    ("POST", "/v1/flows"),
+    ("GET", "/v1/flows"),
+    ("GET", "F"),
+    ("GET", "F/graph"),
+    ("GET", "F/members"),
+    ("GET", "F/edges"),
+    ("GET", "F/events"),
+    ("POST", "F/members"),
+    ("POST", "F/edges"),
+    ("POST", "F/edges/apply"),
+    ("PUT", "F/groups/{execution_id}"),
+    ("POST", "F/cancel"),
+    ("POST", "F/replay"),
+    ("PATCH", "F/tags"),
+    ("DELETE", "F"),
+    ("POST", "/v1/budgets"),
+    ("GET", "/v1/budgets"),
+    ("GET", "/v1/budgets/{budget_id}"),
+    ("PATCH", "/v1/budgets/{budget_id}"),
+    ("DELETE", "/v1/budgets/{budget_id}"),
+    ("POST", "/v1/budgets/{budget_id}/usage"),
+    ("POST", "/v1/budgets/{budget_id}/reset"),
+    ("POST", "/v1/budgets/{budget_id}/release"),
+    ("POST", "/v1/quotas"),
+    ("GET", "/v1/quotas"),
+    ("GET", "/v1/quotas/{quota_policy_id}"),
+    ("GET", "/v1/quotas/{quota_policy_id}/holders"),
+    ("PATCH", "/v1/quotas/{quota_policy_id}"),
+    ("DELETE", "/v1/quotas/{quota_policy_id}"),
+    ("GET", "/v1/lanes"),
+    ("GET", "/v1/lanes/{lane}"),
+    ("PATCH", "/v1/lanes/{lane}"),
+    ("POST", "/v1/lanes/{lane}/pause"),
+    ("POST", "/v1/lanes/{lane}/resume"),
+    ("POST", "/v1/lanes/{lane}/drain"),
+    ("GET", "/v1/namespaces/{namespace}"),
+    ("PATCH", "/v1/namespaces/{namespace}"),
     ("GET", "X/attempts/{attempt_index}/stream"),
     ("GET", "X/attempts/{attempt_index}/stream/tail"),
     ("GET", "X/attempts/{attempt_index}/summary"),
@@ -65,6 +111,9 @@ const CLAIMED: &[(&str, &str)] = &[
     ("GET", "/v1/keys"),
     ("DELETE", "/v1/keys/{key_id}"),
     ("GET", "/v1/capabilities"),
+    ("GET", "/v1/system/scanners"),
+    ("GET", "/v1/system/invariants"),
+    ("POST", "/v1/system/audit"),
     ("GET", "/healthz"),
     ("GET", "/livez"),
     ("GET", "/readyz"),
@@ -78,9 +127,10 @@ const CLAIMED: &[(&str, &str)] = &[
 #[test]
 fn what_is_claimed_is_served_and_nothing_else() {
     let full = |(method, path): &(&str, &str)| {
-        let path = match path.strip_prefix('X') {
-            Some(rest) => format!("/v1/executions/{{execution_id}}{rest}"),
-            None => (*path).to_owned(),
+        let path = match path.split_at(1) {
+            ("X", rest) => format!("/v1/executions/{{execution_id}}{rest}"),
+            ("F", rest) => format!("/v1/flows/{{flow_id}}{rest}"),
+            _ => (*path).to_owned(),
         };
         format!("{method} {path}")
     };

@@ -185,7 +185,7 @@ async fn a_repair_counts_lanes_anew() {
     assert_eq!(before, (80, 20));
     let keys = counts(&server);
     server.command(&["DEL", &keys[0]]).unwrap();
-    server.command(&["HINCRBY", &keys[1], &format!("0:{}", lane()), "5"]).unwrap();
+    server.command(&["HINCRBY", &keys[1], &format!("0:{}", lane()), "1000"]).unwrap();
     server.command(&["HSET", &keys[2], "4:nothing runs here", "3", "what is this", "1"]).unwrap();
     assert_ne!(depth(&store).await, before);
     let repaired = store.repair().await.unwrap();

@@ -18,11 +18,14 @@ use super::stream::Stream;
 use super::suspend_resume::SuspendResume;
 use super::unblock::Unblock;
 use super::{Measured, Place, Report, Target};
+use crate::session::Common;
 
 /// Measure a store: speed, latency, idle cost, size
 ///
 /// Prints one JSON object and a short table; with --json only the object, on one line. Every run
 /// checks the invariants of the store at its end: a run with errors or violations exits with 1.
+/// Without --store it runs on a file in the temporary folder (TMPDIR) that is removed afterwards. On
+/// a server without ?prefix=NAME in the URL the run takes a prefix of its own and removes its keys.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     ff bench lifecycle\n  \
@@ -35,17 +38,6 @@ use super::{Measured, Place, Report, Target};
 pub(crate) struct Bench {
     #[command(subcommand)]
     scenario: Scenario,
-
-    /// Store to measure: sqlite:PATH, sqlite::memory:, each with ?durability=full|normal|off, or
-    /// valkey://HOST:PORT (valkeys:// with TLS). On a server without ?prefix=NAME the run takes a
-    /// prefix of its own and removes its keys afterwards. Without a URL a file in the temporary
-    /// folder (TMPDIR) that is removed afterwards
-    #[arg(long, value_name = "URL", global = true)]
-    store: Option<String>,
-
-    /// Print only the JSON object, on one line
-    #[arg(long, global = true)]
-    json: bool,
 }
 
 #[derive(Subcommand)]
@@ -69,8 +61,8 @@ enum Scenario {
 
 impl Bench {
     /// Whether the run was without errors and the store is sound.
-    pub(crate) async fn run(self) -> anyhow::Result<bool> {
-        let place = Place::choose(self.store.as_deref())?;
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<bool> {
+        let place = Place::choose(common.store.as_deref())?;
         let scratch = place.scratch.clone();
         // An interrupted run ends here too, so that a temporary store goes with it.
         let report = tokio::select! {
@@ -79,7 +71,7 @@ impl Bench {
         };
         scratch.remove().await;
         let report = report?;
-        report.print(self.json)?;
+        report.print(common.json)?;
         Ok(report.is_sound())
     }
 }

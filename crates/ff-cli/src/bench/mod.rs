@@ -19,7 +19,6 @@ mod latency;
 mod lifecycle;
 mod memory;
 mod place;
-mod progress;
 mod quorum_cancel;
 mod report;
 mod scratch;
@@ -37,3 +36,5 @@ use place::Place;
 use report::{Measured, Report};
 use scratch::Scratch;
 use target::Target;
+
+use crate::progress;

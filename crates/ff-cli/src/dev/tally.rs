@@ -8,13 +8,19 @@ use ff_core::error::EngineError;
 use ff_core::limits;
 use ff_core::read::{Filter, Search};
 
-pub(crate) struct Tally(BTreeMap<&'static str, u64>);
+/// Pages that are counted: a large store is ready as soon as a small one.
+const PAGES: usize = 10;
+
+pub(crate) struct Tally {
+    counts: BTreeMap<&'static str, u64>,
+    is_cut: bool,
+}
 
 impl Tally {
     pub(crate) async fn of(backend: &dyn Backend) -> Result<Self, EngineError> {
         let mut counts = BTreeMap::new();
         let mut cursor = None;
-        loop {
+        for _ in 0..PAGES {
             let search = Search { filter: Filter::default(), cursor, limit: limits::PAGE_MAX };
             let page = backend.ask(search).await?;
             for record in &page.items {
@@ -22,20 +28,25 @@ impl Tally {
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
-                return Ok(Self(counts));
+                return Ok(Self { counts, is_cut: false });
             }
         }
+        Ok(Self { counts, is_cut: true })
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} executions", self.0.values().sum::<u64>())?;
-        if self.0.is_empty() {
+        let sum: u64 = self.counts.values().sum();
+        if self.is_cut {
+            return write!(f, "more than {sum} executions");
+        }
+        write!(f, "{sum} executions")?;
+        if self.counts.is_empty() {
             return Ok(());
         }
         let states: Vec<_> =
-            self.0.iter().map(|(state, count)| format!("{count} {state}")).collect();
+            self.counts.iter().map(|(state, count)| format!("{count} {state}")).collect();
         write!(f, " ({})", states.join(", "))
     }
 }
@@ -46,8 +57,10 @@ mod tests {
 
     #[test]
     fn states_are_listed_with_the_sum() {
-        assert_eq!(Tally(BTreeMap::new()).to_string(), "0 executions");
-        let tally = Tally([("completed", 4), ("delayed", 1)].into());
-        assert_eq!(tally.to_string(), "5 executions (4 completed, 1 delayed)");
+        let tally = |counts, is_cut| Tally { counts, is_cut }.to_string();
+        assert_eq!(tally(BTreeMap::new(), false), "0 executions");
+        let counts = BTreeMap::from([("completed", 4), ("delayed", 1)]);
+        assert_eq!(tally(counts.clone(), true), "more than 5 executions");
+        assert_eq!(tally(counts, false), "5 executions (4 completed, 1 delayed)");
     }
 }

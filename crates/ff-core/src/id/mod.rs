@@ -6,6 +6,7 @@
 mod document;
 mod execution;
 mod fence;
+mod for_key;
 mod handle;
 mod partition_key;
 mod text;

@@ -8,9 +8,11 @@ use super::extras::settled;
 use super::standing::{of_execution, of_lane};
 use super::{Facts, Needs, extras, flow, quota};
 use crate::error::Refusal;
-use crate::id::{DocumentId, ExecutionId};
-use crate::read::{Answer, BudgetStatus, ListedWaitpoint, Query, Record, StandingFound, explain};
-use crate::state::{ApiKey, Bulk, Execution, LaneState, Part};
+use crate::id::{DocumentId, ExecutionId, Namespace};
+use crate::read::{
+    Answer, BudgetStatus, ListedWaitpoint, NamespaceSnapshot, Query, Record, StandingFound, explain,
+};
+use crate::state::{ApiKey, Bulk, Execution, LaneState, NamespaceRecord, Part};
 use crate::time::TimestampMs;
 
 /// The answer, or none if the question is about more than what it names. It asks for a fact before
@@ -61,9 +63,7 @@ fn answer(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<
             let Some(found) = facts.execution(q.execution_id)? else {
                 return Ok(Some(Answer::ReadStanding(None)));
             };
-            let of_lane = of_lane(facts, &found.about.namespace, &found.about.lane)?;
-            let standing = of_execution(facts, &of_lane, &found)?;
-            Answer::ReadStanding(Some(Box::new(StandingFound::of(&found, standing))))
+            Answer::ReadStanding(Some(standing(facts, &found)?))
         }
         Query::GetBudgetStatus(q) => {
             let id = DocumentId::budget(q.budget_id, &facts.settings().partitions);
@@ -71,6 +71,7 @@ fn answer(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<
             let status = found.and_then(|found| BudgetStatus::of(&found, now));
             Answer::GetBudgetStatus(status.map(Box::new))
         }
+        Query::DescribeNamespace(q) => Answer::DescribeNamespace(namespace(facts, &q.namespace)?),
         Query::GetKey(q) => {
             let found = facts.document(&DocumentId::key(&q.key_id))?;
             let key = found.as_ref().and_then(|found| ApiKey::of(&found.body));
@@ -90,6 +91,21 @@ fn answer(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<
         Query::DescribeQuotaPolicy(q) => Answer::DescribeQuotaPolicy(quota::describe(facts, q)?),
         _ => return Ok(None),
     }))
+}
+
+fn standing(facts: &impl Facts, found: &Execution) -> Result<Box<StandingFound>, Halt> {
+    let of_lane = of_lane(facts, &found.about.namespace, &found.about.lane)?;
+    let standing = of_execution(facts, &of_lane, found)?;
+    Ok(Box::new(StandingFound::of(found, standing)))
+}
+
+/// What was said of a namespace, if anything was.
+fn namespace(facts: &impl Facts, name: &Namespace) -> Result<Box<NamespaceSnapshot>, Halt> {
+    let found = facts.document(&DocumentId::namespace(name))?;
+    let known = found.as_ref().and_then(|found| found.about_namespace());
+    let record = known.cloned().unwrap_or_else(|| NamespaceRecord::new(name));
+    let revision = found.as_ref().map_or(0, |found| found.revision);
+    Ok(Box::new(NamespaceSnapshot { record, revision }))
 }
 
 /// An execution, and the state of its lane.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::document::DocumentDraft;
 use super::draft::Halt;
+use super::revision::check_revision;
 use super::standing::check_attached;
 use super::step::{Changed, Step};
 use super::{Facts, Needs};
@@ -22,6 +23,7 @@ pub(super) fn set(
     let id = DocumentId::lane(&op.namespace, &op.lane);
     let fresh = || Lane::new(&op.namespace, &op.lane);
     let mut draft = DocumentDraft::open(facts, id, fresh, now)?;
+    check_revision(op.expected_revision, draft.revision())?;
     let lane = &mut draft.body;
     if let Some(state) = op.state.filter(|state| *state != lane.state) {
         (lane.state, lane.changed_at) = (state, now);
@@ -37,10 +39,13 @@ pub(super) fn set(
         return Ok(Step::unchanged(reply(draft.revision())));
     }
     let ageing = i64::try_from(priority_ageing_ms).unwrap_or(i64::MAX);
-    let data = EventData::from([
+    let mut data = EventData::from([
         ("state".to_owned(), state.as_str().into()),
         ("priority_ageing_ms".to_owned(), TimestampMs(ageing).into()),
     ]);
+    if !op.reason.is_empty() {
+        data.insert("reason".to_owned(), op.reason.as_str().into());
+    }
     draft.event(EventKind::LaneChanged, data);
     let reply = reply(draft.revision() + 1);
     Ok(draft.answer(reply))

@@ -42,6 +42,7 @@ mod progress;
 mod quota;
 mod renew;
 mod replay;
+mod revision;
 mod revoke;
 mod rows;
 mod secret;

@@ -3,6 +3,7 @@
 use super::Facts;
 use super::document::DocumentDraft;
 use super::draft::Halt;
+use super::revision::check_revision;
 use super::standing::check_attached;
 use super::step::Step;
 use crate::event::{EventData, EventKind};
@@ -19,6 +20,7 @@ pub(super) fn set(
     let id = DocumentId::namespace(&op.namespace);
     let fresh = || NamespaceRecord::new(&op.namespace);
     let mut draft = DocumentDraft::open(facts, id, fresh, now)?;
+    check_revision(op.expected_revision, draft.revision())?;
     let before = std::mem::take(&mut draft.body.attached);
     draft.body.attached = op.attach.over(&before);
     draft.body.retention = op.retention.unwrap_or(draft.body.retention);

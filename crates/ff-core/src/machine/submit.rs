@@ -42,7 +42,7 @@ pub(super) fn submit(
     }
     let retention = ground(facts, op)?;
     let flow = match &op.within {
-        Some(within) => Some(flow::check_submit(facts, within)?),
+        Some(within) => Some(flow::check_submit(facts, within, &op.namespace)?),
         None => None,
     };
     create(facts, op, key, (retention, flow), now)

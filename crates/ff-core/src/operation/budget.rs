@@ -43,6 +43,8 @@ pub struct UpdateBudget {
     pub on_soft_limit: Option<SoftAction>,
     /// Another interval is counted from now.
     pub reset_interval_ms: Option<u64>,
+    /// Refuses if it has changed since.
+    pub expected_revision: Option<u64>,
 }
 
 /// Begins the next period now.
@@ -130,9 +132,14 @@ impl CreateBudget {
 impl UpdateBudget {
     /// Changes nothing.
     pub fn new(budget_id: BudgetId) -> Self {
-        let (on_hard_limit, on_soft_limit, reset_interval_ms) = (None, None, None);
-        let dimensions = BTreeMap::new();
-        Self { budget_id, dimensions, on_hard_limit, on_soft_limit, reset_interval_ms }
+        Self {
+            budget_id,
+            dimensions: BTreeMap::new(),
+            on_hard_limit: None,
+            on_soft_limit: None,
+            reset_interval_ms: None,
+            expected_revision: None,
+        }
     }
 }
 

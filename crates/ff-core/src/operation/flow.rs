@@ -33,6 +33,8 @@ pub enum FlowCreated {
 pub struct SetFlowTags {
     pub flow_id: FlowId,
     pub tags: Tags,
+    /// Refuses if it has changed since.
+    pub expected_revision: Option<u64>,
 }
 
 /// The flow that a new execution becomes a member of.

@@ -9,7 +9,7 @@ use super::command::Shape;
 use super::edge::{check_join, check_texts};
 use super::{CreateFlow, NewEdge, Submit};
 use crate::error::{Code, Refusal};
-use crate::id::{DocumentId, EdgeId, ExecutionId, FlowId, IdempotencyKey, MemberName, Namespace};
+use crate::id::{DocumentId, EdgeId, ExecutionId, FlowId, MemberName};
 use crate::limits;
 use crate::partition::PartitionConfig;
 use crate::state::{EdgeKind, Join};
@@ -66,21 +66,6 @@ pub struct SubmittedFlow {
 pub(crate) struct Graph {
     pub(crate) links: Vec<(u32, u32)>,
     pub(crate) joins: BTreeMap<u32, Join>,
-}
-
-impl FlowId {
-    /// The flow of an idempotency key. Equal keys of a namespace make equal ids.
-    pub fn for_key(namespace: &Namespace, key: &IdempotencyKey) -> Self {
-        let mut hash = Sha256::new();
-        for part in ["flowfabric.flow.v1", namespace.as_str(), key.as_str()] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-        let digest: [u8; 32] = hash.finalize().into();
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&digest[..16]);
-        Self::new(uuid::Builder::from_custom_bytes(bytes).into_uuid())
-    }
 }
 
 impl SubmitFlow {
@@ -234,20 +219,5 @@ impl Shape for SubmitFlow {
 
     fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
         Some(DocumentId::flow(self.flow.flow_id, partitions))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_names_one_flow_of_its_namespace() {
-        let key = |text| IdempotencyKey::new(text).unwrap();
-        let id = |namespace: &Namespace, text| FlowId::for_key(namespace, &key(text));
-        let (here, there) = (Namespace::default(), Namespace::new("there").unwrap());
-        assert_eq!(id(&here, "a"), id(&here, "a"));
-        assert_ne!(id(&here, "a"), id(&here, "b"));
-        assert_ne!(id(&here, "a"), id(&there, "a"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Attach;
 use super::command::Shape;
-use crate::check::check_range;
+use crate::check::{check_bytes, check_range};
 use crate::error::Refusal;
 use crate::id::{DocumentId, ExecutionId, LaneId, Namespace};
 use crate::limits;
@@ -19,6 +19,10 @@ pub struct SetLane {
     /// that become eligible from now on.
     pub priority_ageing_ms: Option<u64>,
     pub attach: Attach,
+    /// Told with the event.
+    pub reason: String,
+    /// Refuses if it has changed since.
+    pub expected_revision: Option<u64>,
 }
 
 /// The lane as it is now.
@@ -30,10 +34,26 @@ pub struct LaneSet {
     pub revision: u64,
 }
 
+impl SetLane {
+    /// Changes nothing.
+    pub fn new(namespace: Namespace, lane: LaneId) -> Self {
+        Self {
+            namespace,
+            lane,
+            state: None,
+            priority_ageing_ms: None,
+            attach: Attach::default(),
+            reason: String::new(),
+            expected_revision: None,
+        }
+    }
+}
+
 impl Shape for SetLane {
     fn check_shape(&self) -> Result<(), Refusal> {
         let ageing = self.priority_ageing_ms.unwrap_or_default();
         check_range("priority_ageing_ms", ageing, 0, limits::DURATION_MAX_MS)?;
+        check_bytes("reason", &self.reason, limits::REASON_BYTES)?;
         self.attach.check()
     }
 

@@ -86,8 +86,8 @@ pub use priority::{ChangePriority, PriorityChanged};
 pub use progress::{Progressed, UpdateProgress};
 pub use quota::{
     Admission, AdmissionReleased, CheckAdmission, ConfirmAdmission, Confirmed, CreateQuotaPolicy,
-    DeleteQuotaPolicy, QuotaPolicyCreated, QuotaPolicyUpdated, ReleaseAdmission, SettleWaking,
-    UpdateQuotaPolicy,
+    DeleteQuotaPolicy, QuotaChange, QuotaPolicyCreated, QuotaPolicyUpdated, ReleaseAdmission,
+    SettleWaking, UpdateQuotaPolicy,
 };
 pub use reconcile::{Part, Reconcile, Reconciled};
 pub use renew::{Renew, Renewed};

@@ -13,6 +13,8 @@ pub struct SetNamespace {
     pub namespace: Namespace,
     pub attach: Attach,
     pub retention: Option<Retention>,
+    /// Refuses if it has changed since.
+    pub expected_revision: Option<u64>,
 }
 
 /// What is attached from now on; none: what was.

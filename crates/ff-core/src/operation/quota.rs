@@ -22,11 +22,53 @@ pub enum QuotaPolicyCreated {
     AlreadySatisfied,
 }
 
-/// Puts another spec in the place of the one that it has. Slots and the window stay.
+/// Changes the spec that it has. Slots and the window stay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateQuotaPolicy {
     pub quota_policy_id: QuotaPolicyId,
-    pub spec: QuotaSpec,
+    pub change: QuotaChange,
+    /// Refuses if it has changed since.
+    pub expected_revision: Option<u64>,
+}
+
+/// Numbers of a spec; those that are not given stay as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QuotaChange {
+    pub window_seconds: Option<u64>,
+    pub max_requests_per_window: Option<u32>,
+    pub max_concurrent: Option<u32>,
+    pub jitter_ms: Option<u64>,
+}
+
+impl QuotaChange {
+    pub fn over(&self, before: &QuotaSpec) -> QuotaSpec {
+        QuotaSpec {
+            window_seconds: self.window_seconds.unwrap_or(before.window_seconds),
+            max_requests_per_window: self
+                .max_requests_per_window
+                .unwrap_or(before.max_requests_per_window),
+            max_concurrent: self.max_concurrent.unwrap_or(before.max_concurrent),
+            jitter_ms: self.jitter_ms.unwrap_or(before.jitter_ms),
+        }
+    }
+}
+
+impl From<QuotaSpec> for QuotaChange {
+    fn from(spec: QuotaSpec) -> Self {
+        Self {
+            window_seconds: Some(spec.window_seconds),
+            max_requests_per_window: Some(spec.max_requests_per_window),
+            max_concurrent: Some(spec.max_concurrent),
+            jitter_ms: Some(spec.jitter_ms),
+        }
+    }
+}
+
+impl UpdateQuotaPolicy {
+    /// Puts another spec in the place of the one that it has.
+    pub fn new(quota_policy_id: QuotaPolicyId, spec: QuotaSpec) -> Self {
+        Self { quota_policy_id, change: spec.into(), expected_revision: None }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -114,7 +156,16 @@ impl Shape for SettleWaking {
 
 impl QuotaSpec {
     /// `invalid_quota_spec` for a number out of bounds, or a limit without a window.
-    fn check(&self) -> Result<(), Refusal> {
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        self.check_bounds()?;
+        if self.limits_rate() && self.window_seconds == 0 {
+            let detail = "max_requests_per_window needs window_seconds";
+            return Err(Refusal::at(Code::InvalidQuotaSpec, "window_seconds", detail));
+        }
+        Ok(())
+    }
+
+    fn check_bounds(&self) -> Result<(), Refusal> {
         for (field, value, most) in [
             ("window_seconds", self.window_seconds, limits::QUOTA_WINDOW_MAX_SECONDS),
             (
@@ -129,10 +180,6 @@ impl QuotaSpec {
                 let detail = format!("{field} is {value}, allowed is 0 to {most}");
                 return Err(Refusal::at(Code::InvalidQuotaSpec, field, detail));
             }
-        }
-        if self.limits_rate() && self.window_seconds == 0 {
-            let detail = "max_requests_per_window needs window_seconds";
-            return Err(Refusal::at(Code::InvalidQuotaSpec, "window_seconds", detail));
         }
         Ok(())
     }
@@ -154,7 +201,7 @@ impl Shape for CreateQuotaPolicy {
 
 impl Shape for UpdateQuotaPolicy {
     fn check_shape(&self) -> Result<(), Refusal> {
-        self.spec.check()
+        self.change.over(&QuotaSpec::default()).check_bounds()
     }
 
     fn target(&self) -> Option<ExecutionId> {

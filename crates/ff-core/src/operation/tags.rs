@@ -10,12 +10,15 @@ use crate::tags::Tags;
 pub struct SetTags {
     pub execution_id: ExecutionId,
     pub tags: Tags,
+    /// Refuses if it has changed since.
+    pub expected_revision: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TagsSet {
     /// Tags afterwards.
     pub count: usize,
+    pub revision: u64,
 }
 
 impl Shape for SetTags {

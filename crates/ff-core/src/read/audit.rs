@@ -99,6 +99,15 @@ pub struct Repaired {
     pub left: Audited,
 }
 
+impl Repaired {
+    /// How many violations are gone. On a store that is at work more may be wrong afterwards than
+    /// before.
+    pub fn mended(&self) -> u64 {
+        let (found, left) = (self.found.violations.len(), self.left.violations.len());
+        found.saturating_sub(left) as u64
+    }
+}
+
 /// List, namespace, instant and name of an entry as a store has it.
 pub type ListEntry = (u8, String, i64, Uuid);
 

@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use super::Seen;
 use super::walk::{Listed, Walk};
+use crate::error::{Code, Refusal};
 use crate::id::{EdgeId, ExecutionId, FlowId, Kind, LaneId, MemberName, Namespace};
 use crate::state::{
-    Document, EdgeKind, EdgeState, Execution, Flow, FlowState, Group, List, ListingPosition,
+    Attached, Document, EdgeKind, EdgeState, Execution, FlowState, Group, List, ListingPosition,
     MemberCounts, PublicState,
 };
 use crate::tags::Tags;
@@ -33,6 +34,21 @@ pub struct FlowFilter {
     pub states: Vec<FlowState>,
     pub kinds: Vec<Kind>,
     pub tags: Vec<(String, String)>,
+}
+
+/// Events about a flow that are still kept, oldest first; its members have events of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListFlowEvents {
+    pub flow_id: FlowId,
+    /// The page begins behind this seq; 0 for the beginning.
+    pub after_seq: u64,
+    pub limit: u32,
+}
+
+impl ListFlowEvents {
+    pub fn not_found(&self) -> Refusal {
+        Refusal::at(Code::FlowNotFound, "flow_id", format!("no flow {}", self.flow_id))
+    }
 }
 
 /// Members of a flow in the order in which they were added.
@@ -119,6 +135,7 @@ pub enum Eligibility {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowSnapshot {
     pub flow_id: FlowId,
+    pub revision: u64,
     pub namespace: Namespace,
     pub kind: Kind,
     pub state: FlowState,
@@ -131,6 +148,8 @@ pub struct FlowSnapshot {
     pub completed_at: Option<TimestampMs>,
     pub cancellation: Option<FlowCancellation>,
     pub retention_ms: u64,
+    /// What all its members stand under.
+    pub attached: Attached,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -141,14 +160,17 @@ pub struct FlowCancellation {
 }
 
 impl FlowSnapshot {
-    pub fn of(flow: &Flow, counts: &MemberCounts) -> Self {
+    /// None of a document that is no flow.
+    pub fn of(document: &Document, counts: &MemberCounts) -> Option<Self> {
+        let flow = document.flow()?;
         let cancellation = flow.cancel.as_ref().map(|cancel| FlowCancellation {
             policy: cancel.policy.as_str(),
             reason: cancel.reason.clone(),
             at: cancel.at,
         });
-        Self {
+        Some(Self {
             flow_id: flow.id,
+            revision: document.revision,
             namespace: flow.namespace.clone(),
             kind: flow.kind.clone(),
             state: flow.state(counts),
@@ -161,7 +183,8 @@ impl FlowSnapshot {
             completed_at: flow.end.map(|end| end.at),
             cancellation,
             retention_ms: flow.retention_ms,
-        }
+            attached: flow.attached.clone(),
+        })
     }
 }
 
@@ -206,8 +229,9 @@ impl Walk for ListFlows {
 
     fn see(&self, _: &ListingPosition, found: Listed<'_>, _: TimestampMs) -> Seen<FlowSnapshot> {
         let Listed::Document(document, counts) = found else { return Seen::Passed };
-        let snapshot = Document::flow(document).map(|flow| FlowSnapshot::of(flow, counts));
-        snapshot.filter(|found| self.filter.matches(found)).map_or(Seen::Passed, Seen::Item)
+        FlowSnapshot::of(document, counts)
+            .filter(|found| self.filter.matches(found))
+            .map_or(Seen::Passed, Seen::Item)
     }
 
     fn scope(&self) -> String {

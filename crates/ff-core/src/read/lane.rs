@@ -6,7 +6,7 @@ use super::{Page, WorkerSnapshot};
 use crate::cursor;
 use crate::error::Refusal;
 use crate::id::{LaneId, Namespace};
-use crate::state::{Document, LaneState, MemberCounts, PublicState};
+use crate::state::{Attached, Document, LaneState, MemberCounts, PublicState};
 use crate::time::TimestampMs;
 
 /// A lane; every name is one.
@@ -32,6 +32,8 @@ pub struct LaneSnapshot {
     pub lane: LaneId,
     pub state: LaneState,
     pub priority_ageing_ms: u64,
+    /// What all that is submitted to it stands under.
+    pub attached: Attached,
     /// 0 while nobody has said anything of it.
     pub revision: u64,
     /// Executions that have not ended, by public state; resumable ones count as waiting.
@@ -72,6 +74,7 @@ impl LaneSnapshot {
             lane: lane.clone(),
             state: known.map_or(LaneState::default(), |lane| lane.state),
             priority_ageing_ms: known.map_or(0, |lane| lane.priority_ageing_ms),
+            attached: known.map(|lane| lane.attached.clone()).unwrap_or_default(),
             revision: document.map_or(0, |document| document.revision),
             running: depth.of(PublicState::Active),
             depth,

@@ -8,6 +8,7 @@ mod explain;
 mod flow;
 mod key;
 mod lane;
+mod namespace;
 mod page;
 mod query;
 mod quota;
@@ -28,11 +29,12 @@ pub use bulk::{GetBulk, ListBulks};
 pub use explain::{Action, Around, Cause, Explained, Explanation, LimitFound, Upstream, explain};
 pub use flow::{
     DescribeEdge, DescribeFlow, EdgeSnapshot, Eligibility, EvaluateEligibility, FlowCancellation,
-    FlowEdges, FlowFilter, FlowMembers, FlowSnapshot, ListFlowEdges, ListFlowMembers, ListFlows,
-    MemberSnapshot,
+    FlowEdges, FlowFilter, FlowMembers, FlowSnapshot, ListFlowEdges, ListFlowEvents,
+    ListFlowMembers, ListFlows, MemberSnapshot,
 };
 pub use key::{GetKey, ListKeys};
 pub use lane::{DescribeLane, LaneFound, LaneSnapshot, ListLanes};
+pub use namespace::{DescribeNamespace, NamespaceSnapshot};
 pub use page::{Leaf, Page, Seen};
 pub use query::{
     Answer, Attempts, Audit, Context, Describe, Due, Dues, Events, Explain, Kids, ListAttempts,

@@ -4,15 +4,15 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::{
-    Audited, BudgetStatus, DescribeEdge, DescribeFlow, DescribeLane, DescribeQuotaPolicy,
-    DescribeWorker, EdgeSnapshot, Eligibility, EvaluateEligibility, Explained, FlowEdges,
-    FlowMembers, FlowSnapshot, GetBudgetStatus, GetBulk, GetKey, LaneSnapshot, LeasesOf, Limited,
-    ListBlocked, ListBudgets, ListBulks, ListExpiredLeases, ListFleets, ListFlowEdges,
-    ListFlowMembers, ListFlows, ListKeys, ListLanes, ListLimited, ListOffers,
+    Audited, BudgetStatus, DescribeEdge, DescribeFlow, DescribeLane, DescribeNamespace,
+    DescribeQuotaPolicy, DescribeWorker, EdgeSnapshot, Eligibility, EvaluateEligibility, Explained,
+    FlowEdges, FlowMembers, FlowSnapshot, GetBudgetStatus, GetBulk, GetKey, LaneSnapshot, LeasesOf,
+    Limited, ListBlocked, ListBudgets, ListBulks, ListExpiredLeases, ListFleets, ListFlowEdges,
+    ListFlowEvents, ListFlowMembers, ListFlows, ListKeys, ListLanes, ListLimited, ListOffers,
     ListPendingWaitpoints, ListQueued, ListQuotaPolicies, ListRoutes, ListSuspended, ListUnrouted,
-    ListWorkers, ListedBlock, ListedLease, ListedSuspension, Offer, Page, QuotaPolicyDescribed,
-    QuotaPolicySnapshot, ReadQuotaLimits, ReadStanding, ReadStream, ReadSummary, Record, Search,
-    StandingFound, StreamPage, SummaryRead, Unrouted, WorkerSnapshot,
+    ListWorkers, ListedBlock, ListedLease, ListedSuspension, NamespaceSnapshot, Offer, Page,
+    QuotaPolicyDescribed, QuotaPolicySnapshot, ReadQuotaLimits, ReadStanding, ReadStream,
+    ReadSummary, Record, Search, StandingFound, StreamPage, SummaryRead, Unrouted, WorkerSnapshot,
 };
 use crate::check::{check_partition, check_range};
 use crate::content::Content;
@@ -257,6 +257,7 @@ impl Query {
             Self::ListPendingWaitpoints(q) => (None, Some(q.limit)),
             Self::ListSuspended(q) => (None, Some(q.limit)),
             Self::ListFlows(q) => (None, Some(q.limit)),
+            Self::ListFlowEvents(q) => (None, Some(q.limit)),
             Self::ListFlowMembers(q) => (None, Some(q.limit)),
             Self::ListFlowEdges(q) => (None, Some(q.limit)),
             Self::EvaluateEligibility(q) => (Some(q.execution_id), None),
@@ -273,7 +274,7 @@ impl Query {
             Self::ListLimited(q) => (None, Some(q.limit)),
             Self::ListKeys(q) => (None, Some(q.limit)),
             Self::ListBulks(q) => (None, Some(q.limit)),
-            Self::GetKey(_) | Self::GetBulk(_) => (None, None),
+            Self::GetKey(_) | Self::GetBulk(_) | Self::DescribeNamespace(_) => (None, None),
             Self::ReadStanding(q) => (Some(q.execution_id), None),
             Self::ListRoutes(q) => (None, Some(q.limit)),
             Self::ListQueued(q) => (None, Some(q.limit)),
@@ -351,6 +352,7 @@ questions! {
     ListSuspended => Page<ListedSuspension>, "list_suspended";
     DescribeFlow => Option<Box<FlowSnapshot>>, "describe_flow";
     ListFlows => Page<FlowSnapshot>, "list_flows";
+    ListFlowEvents => Events, "list_flow_events";
     ListFlowMembers => FlowMembers, "list_flow_members";
     ListFlowEdges => FlowEdges, "list_edges";
     DescribeEdge => EdgeSnapshot, "describe_edge";
@@ -360,6 +362,7 @@ questions! {
     ReadQuotaLimits => Option<QuotaSpec>, "read_quota_policy_limits";
     DescribeQuotaPolicy => Option<Box<QuotaPolicyDescribed>>, "describe_quota_policy";
     ListQuotaPolicies => Page<QuotaPolicySnapshot>, "list_quota_policies";
+    DescribeNamespace => Box<NamespaceSnapshot>, "describe_namespace";
     DescribeWorker => Option<Box<WorkerSnapshot>>, "describe_worker";
     ListWorkers => Page<WorkerSnapshot>, "list_workers";
     LeasesOf => Page<ListedLease>, "leases_of";

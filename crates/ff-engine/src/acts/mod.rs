@@ -1,12 +1,14 @@
 //! Acts: what takes several steps, each of them safe alone. Whoever stops in between leaves the rest
 //! to others, and doing it twice does it once.
 
+mod audit;
 mod budget;
 mod bulk;
 mod errand;
 mod heartbeat;
 mod leave;
 
+pub use audit::audit;
 pub use budget::{admit, enforce};
 pub use bulk::{Preview, carry_on, create as create_bulk, preview};
 pub use errand::carry_out;

@@ -1,4 +1,4 @@
-//! The log: of everything, and of one execution.
+//! The log: of everything, of one execution and of one flow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +9,18 @@ use ff_api::list::{Page, Paging, scope};
 use ff_core::backend::{BackendExt as _, EventsAfter};
 use ff_core::cursor;
 use ff_core::error::EngineError;
-use ff_core::id::ExecutionId;
+use ff_core::event::EventKind;
+use ff_core::id::{ExecutionId, FlowId, Namespace};
 use ff_core::limits;
-use ff_core::read::{EventFilter, Follow, From, ListEvents};
+use ff_core::read::{EventFilter, Events as Listed, Follow, From, ListEvents, ListFlowEvents};
 
 use crate::app::App;
 use crate::call::Call;
 use crate::failure::Failed;
-use crate::reply;
 use crate::route::Route;
 use crate::route::Verb::Get;
 use crate::sse::{self, Chunk, Feed, QUIET};
+use crate::{flows, reply};
 use ff_core::state::Scope::EventsRead;
 
 /// One at a time: a place in the log is known behind all that was read, and every event is sent with
@@ -43,6 +44,15 @@ pub(super) const ROUTES: &[Route] = &[
         EventsRead,
         "List the events of an execution, or follow them",
         |call| Box::pin(of_execution(call)),
+    )
+    .asks::<Paging>()
+    .answers::<Page<Event>>(200),
+    Route::new(
+        Get,
+        "/v1/flows/{flow_id}/events",
+        EventsRead,
+        "List the events of a flow, or follow them",
+        |call| Box::pin(of_flow(call)),
     )
     .asks::<Paging>()
     .answers::<Page<Event>>(200),
@@ -125,48 +135,94 @@ impl Feed for Log {
 }
 
 async fn of_execution(call: Call) -> Result<Response, Failed> {
+    let id = call.execution_id()?;
+    let record = call.record(id).await?;
+    let filter = EventFilter {
+        namespace: Some(record.namespace.clone()),
+        lanes: vec![record.lane.clone()],
+        ..EventFilter::default()
+    };
+    of_one(call, Of::Execution(id), filter).await
+}
+
+async fn of_flow(call: Call) -> Result<Response, Failed> {
+    let id = call.flow_id()?;
+    flows::flow(&call, id).await?;
+    let of_flows = |kind: &&EventKind| {
+        let name = kind.as_str();
+        name.starts_with("flow.") || name.starts_with("edge.")
+    };
+    let filter = EventFilter {
+        kinds_of_event: EventKind::ALL.iter().filter(of_flows).copied().collect(),
+        namespace: Some(call.namespace.clone()),
+        flow: Some(id),
+        ..EventFilter::default()
+    };
+    of_one(call, Of::Flow(id), filter).await
+}
+
+/// Whose events.
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    Execution(ExecutionId),
+    Flow(FlowId),
+}
+
+impl Of {
+    /// What a cursor is bound to.
+    fn scope(self, namespace: &Namespace) -> String {
+        match self {
+            Self::Execution(id) => scope("events", namespace, id),
+            Self::Flow(id) => scope("flow events", namespace, id),
+        }
+    }
+
+    async fn list(self, app: &App, after_seq: u64, limit: u32) -> Result<Listed, EngineError> {
+        match self {
+            Self::Execution(execution_id) => {
+                app.backend.ask(ListEvents { execution_id, after_seq, limit }).await
+            }
+            Self::Flow(flow_id) => {
+                app.backend.ask(ListFlowEvents { flow_id, after_seq, limit }).await
+            }
+        }
+    }
+}
+
+/// A page, or all that comes. `filter` lets pass at least what is new of the one.
+async fn of_one(call: Call, of: Of, filter: EventFilter) -> Result<Response, Failed> {
     let paging: Paging = call.query()?;
-    let execution_id = call.execution_id()?;
-    let record = call.record(execution_id).await?;
-    let scope = scope("events", &call.namespace, execution_id);
+    let scope = of.scope(&call.namespace);
     let place = last_seen(&call).or(paging.cursor.as_deref());
     let after_seq = place.map(|text| cursor::decode::<u64>(&scope, text)).transpose()?;
     let after_seq = after_seq.unwrap_or(0);
     if call.accepts(sse::MEDIA_TYPE) {
-        let filter = EventFilter {
-            namespace: Some(record.namespace.clone()),
-            lanes: vec![record.lane.clone()],
-            ..EventFilter::default()
-        };
         let now = Follow { filter: filter.clone(), from: From::Now, limit: 1 };
         let cursor = call.backend().events(now, Duration::ZERO).await?.cursor;
         let place = call.app.admit_tail()?;
         let app = Arc::clone(&call.app);
-        let feed = OfExecution { app, execution_id, scope, after_seq, filter, cursor };
+        let feed = OfOne { app, of, scope, after_seq, filter, cursor };
         return Ok(sse::response(feed, &call, place));
     }
-    let limit = paging.limit();
-    let page = call.ask(ListEvents { execution_id, after_seq, limit }).await?;
+    let page = of.list(&call.app, after_seq, paging.limit()).await?;
     let items: Vec<Event> = page.items.into_iter().map(Into::into).collect();
     let next_cursor = page.next.map(|seq| cursor::encode(&scope, &seq));
     reply::page(&call, &Page::new(items, next_cursor))
 }
 
-/// Follows one execution. The log as a whole tells when to look.
-struct OfExecution {
+/// Follows one execution or flow. The log as a whole tells when to look.
+struct OfOne {
     app: Arc<App>,
-    execution_id: ExecutionId,
+    of: Of,
     scope: String,
     after_seq: u64,
     filter: EventFilter,
     cursor: String,
 }
 
-impl OfExecution {
+impl OfOne {
     async fn look(&mut self) -> Result<Chunk, EngineError> {
-        let (execution_id, after_seq) = (self.execution_id, self.after_seq);
-        let question = ListEvents { execution_id, after_seq, limit: limits::PAGE_MAX };
-        let page = self.app.backend.ask(question).await?;
+        let page = self.of.list(&self.app, self.after_seq, limits::PAGE_MAX).await?;
         let mut chunk = Chunk::default();
         if page.gap {
             chunk.push(None, "gap", &serde_json::json!({}));
@@ -181,7 +237,7 @@ impl OfExecution {
     }
 }
 
-impl Feed for OfExecution {
+impl Feed for OfOne {
     async fn next(&mut self) -> Option<Chunk> {
         let chunk = self.look().await.ok()?;
         if !chunk.is_empty() {

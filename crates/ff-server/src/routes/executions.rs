@@ -1,6 +1,6 @@
 //! Executions: submitted, found.
 
-use axum::http::{HeaderName, header};
+use axum::http::header;
 use axum::response::Response;
 use ff_api::execution::Record;
 use ff_api::list::Page;
@@ -9,23 +9,21 @@ use ff_api::problem::Failure;
 use ff_api::search::{ReadRecord, Search};
 use ff_api::submit::{Batch, BatchItem, BatchReply, Submit, SubmitReply};
 use ff_core::backend::BackendExt as _;
+use ff_core::error::Refusal;
 use ff_core::limits;
 use ff_core::operation;
-use ff_core::read::{self, Filter};
+use ff_core::read;
 
 use crate::call::{Body, Call};
 use crate::failure::Failed;
 use crate::route::Route;
 use crate::route::Verb::{Get, Post};
-use crate::{flows, include, reply, settled};
+use crate::{flows, include, lists, reply, settled};
 use ff_core::state::Scope::{ExecutionsRead, ExecutionsWrite};
 
 /// A payload of the largest size, in base64, with all that stands around it.
-const SUBMIT_BYTES: usize = 3 << 19;
+pub(super) const SUBMIT_BYTES: usize = 3 << 19;
 const BATCH_BYTES: usize = 16 << 20;
-/// An estimate looks no further than ten thousand.
-const COUNTED_PAGES: usize = 20;
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 pub(super) const ROUTES: &[Route] = &[
     Route::new(Post, "/v1/executions", ExecutionsWrite, "Submit an execution", |call| {
@@ -78,14 +76,14 @@ async fn submit(mut call: Call) -> Result<Response, Failed> {
     let response = if reply.is_new() {
         reply::json(201, &reply)?
     } else {
-        reply::with(reply::ok(&reply)?, REPLAYED, "true")
+        reply::replayed(reply::ok(&reply)?)
     };
     let location = format!("/v1/executions/{}", reply.execution_id);
     Ok(reply::with(response, header::LOCATION, &location))
 }
 
 /// A submit that its caller may make, in the caller's name where it has none.
-async fn signed(call: &Call, mut form: Submit) -> Result<Submit, Failed> {
+pub(super) async fn signed(call: &Call, mut form: Submit) -> Result<Submit, Failed> {
     call.caller.check_lane(&form.lane)?;
     if let Some(flow_id) = form.flow_id {
         flows::flow(call, flow_id).await?;
@@ -93,6 +91,16 @@ async fn signed(call: &Call, mut form: Submit) -> Result<Submit, Failed> {
     form.creator_identity.get_or_insert_with(|| call.caller.name().to_owned());
     form.trace_context = form.trace_context.or_else(|| call.trace.context.clone());
     Ok(form)
+}
+
+/// The same of a member of a new flow.
+pub(super) fn sign(call: &Call, submit: &mut operation::Submit) -> Result<(), Refusal> {
+    call.caller.check_lane(&submit.lane)?;
+    if submit.creator_identity.is_empty() {
+        call.caller.name().clone_into(&mut submit.creator_identity);
+    }
+    submit.trace_context = submit.trace_context.take().or_else(|| call.trace.context.clone());
+    Ok(())
 }
 
 async fn submit_batch(mut call: Call) -> Result<Response, Failed> {
@@ -178,23 +186,9 @@ async fn find(call: Call, form: Search) -> Result<Response, Failed> {
     for found in page.items {
         items.push(include::record(call.backend(), found, include).await?);
     }
-    let count = if counts { Some(estimate(&call, filter).await?) } else { None };
+    let all = |cursor, limit| read::Search { filter: filter.clone(), cursor, limit };
+    let count = if counts { Some(lists::estimate(&call, all).await?) } else { None };
     reply::page(&call, &Page { count, ..Page::new(items, page.next_cursor) })
-}
-
-/// How many there are, counted page by page up to a bound.
-async fn estimate(call: &Call, filter: Filter) -> Result<u64, Failed> {
-    let (mut count, mut cursor) = (0, None);
-    for _ in 0..COUNTED_PAGES {
-        let (filter, limit) = (filter.clone(), limits::PAGE_MAX);
-        let page = call.ask(read::Search { filter, cursor, limit }).await?;
-        count += page.items.len() as u64;
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    Ok(count)
 }
 
 async fn get(call: Call) -> Result<Response, Failed> {

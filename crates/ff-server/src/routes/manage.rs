@@ -176,11 +176,11 @@ async fn set_tags(mut call: Call) -> Result<Response, Failed> {
     let SetTags { tags } = call.body()?;
     let tags = Tags::new(tags)?;
     let execution_id = call.execution_id()?;
-    let look = || call.record(execution_id);
-    call.check_revision(look().await?.revision)?;
-    let set = call.act(operation::SetTags { execution_id, tags }).await?;
-    let revision = look().await?.revision;
-    Ok(reply::tagged(reply::ok(&TagsSet { count: set.count, revision })?, revision))
+    call.record(execution_id).await?;
+    let expected_revision = call.expected_revision()?;
+    let set = call.act(operation::SetTags { execution_id, tags, expected_revision }).await?;
+    let operation::TagsSet { count, revision } = set;
+    Ok(reply::tagged(reply::ok(&TagsSet { count, revision })?, revision))
 }
 
 async fn delete(mut call: Call) -> Result<Response, Failed> {

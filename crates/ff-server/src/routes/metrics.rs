@@ -31,12 +31,11 @@ pub(super) const ROUTES: &[Route] = &[Route::new(
 )];
 
 async fn metrics(call: Call) -> Result<Response, Failed> {
-    let text = text(&call.app).await?;
-    Ok(reply::with(Response::new(text.into()), header::CONTENT_TYPE, MEDIA_TYPE))
+    Ok(response(&call.app).await?)
 }
 
 /// Everything there is to say at this moment. A store that does not answer leaves out its lanes.
-pub(crate) async fn text(app: &App) -> Result<String, EngineError> {
+pub(crate) async fn response(app: &App) -> Result<Response, EngineError> {
     let metrics = &app.options.metrics;
     match lanes(&*app.backend).await {
         Ok(lanes) => metrics.set_lanes(&lanes),
@@ -45,7 +44,8 @@ pub(crate) async fn text(app: &App) -> Result<String, EngineError> {
             metrics.set_lanes(&[]);
         }
     }
-    metrics.text().map_err(|error| EngineError::bug(format!("metrics: {error}")))
+    let text = metrics.text().map_err(|error| EngineError::bug(format!("metrics: {error}")))?;
+    Ok(reply::with(Response::new(text.into()), header::CONTENT_TYPE, MEDIA_TYPE))
 }
 
 /// Lanes of every namespace that this process has had to do with.

@@ -1,8 +1,7 @@
 //! Waitpoints and signals.
 
-use axum::http::HeaderName;
 use axum::response::Response;
-use ff_api::list::{Page, Paging};
+use ff_api::list::{Counted, Page, Paging};
 use ff_api::signal::{
     Approval, Closed, Inbox, OpenWaitpoint, Remint, Signal, Signalled, waitpoint,
 };
@@ -18,9 +17,9 @@ use super::reads::own;
 use crate::call::Call;
 use crate::caller::Who;
 use crate::failure::Failed;
-use crate::reply;
 use crate::route::Route;
 use crate::route::Verb::{Get, Post};
+use crate::{lists, reply};
 use ff_core::state::Scope::{Admin, ExecutionsRead, ExecutionsWrite, SignalsApprove, SignalsSend};
 
 /// A payload of the largest size, in base64, with all that stands around it.
@@ -114,11 +113,7 @@ async fn addressed(call: &Call) -> Result<(ExecutionId, WaitpointRef), Failed> {
 fn signalled(signalled: operation::Signalled) -> Result<Response, Failed> {
     let reply = Signalled::from(signalled);
     let response = reply::ok(&reply)?;
-    if reply.status == "duplicate" {
-        let header = HeaderName::from_static("idempotency-replayed");
-        return Ok(reply::with(response, header, "true"));
-    }
-    Ok(response)
+    Ok(if reply.status == "duplicate" { reply::replayed(response) } else { response })
 }
 
 async fn signal(mut call: Call) -> Result<Response, Failed> {
@@ -183,14 +178,13 @@ fn checked(limit: u32) -> Result<u32, Failed> {
 }
 
 async fn inbox(call: Call) -> Result<Response, Failed> {
-    let Inbox { lane, reason, age, cursor, limit } = call.query()?;
+    let Inbox { lane, reason, age, cursor, limit, count } = call.query()?;
     let namespace = call.namespace.clone();
     let lanes = call.caller.lanes_among(lane.into_iter().collect())?;
     let filter = WaitingFilter { namespace, lanes, reason, older_than_ms: age };
-    let limit = limit.unwrap_or(limits::PAGE);
-    let page = call.ask(ListPendingWaitpoints { filter, cursor, limit }).await?;
-    let items: Vec<OpenWaitpoint> = page.items.into_iter().map(Into::into).collect();
-    reply::page(&call, &Page::new(items, page.next_cursor))
+    let paging = Counted { cursor, limit, count };
+    let question = |cursor, limit| ListPendingWaitpoints { filter: filter.clone(), cursor, limit };
+    lists::page::<OpenWaitpoint, _, _>(&call, paging, question).await
 }
 
 async fn token(call: Call) -> Result<Response, Failed> {

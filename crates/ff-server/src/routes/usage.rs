@@ -1,21 +1,19 @@
 //! Usage that workers report.
 
-use axum::http::HeaderName;
 use axum::response::Response;
 use ff_api::fence::Shown;
 use ff_api::usage::{Usage, UsageReply, UsageResult};
 use ff_core::backend::BackendExt as _;
-use ff_core::error::{Code, EngineError, Refusal};
-use ff_core::id::BudgetId;
+use ff_core::error::EngineError;
 use ff_core::limits;
 use ff_core::operation::{Spender, UsageReported};
-use ff_core::read::{GetBudgetStatus, ListAttempts, Record};
+use ff_core::read::{ListAttempts, Record};
 
 use crate::call::Call;
 use crate::failure::Failed;
-use crate::reply;
 use crate::route::Route;
 use crate::route::Verb::Post;
+use crate::{namespaces, reply};
 use ff_core::state::Scope::WorkersClaim;
 
 pub(super) const ROUTES: &[Route] = &[Route::new(
@@ -39,7 +37,7 @@ async fn usage(mut call: Call) -> Result<Response, Failed> {
         Spender { execution_id: id, attempt_index: attempt(&call, &record, shown).await? };
     let reported = match form.budget_id {
         Some(budget_id) => {
-            own_budget(&call, budget_id).await?;
+            namespaces::budget(call.backend(), &call.namespace, budget_id).await?;
             vec![(budget_id, call.act(form.to_one(budget_id, spender)).await?)]
         }
         None => call.backend().report_to_all(form.to_all(spender)).await?,
@@ -48,11 +46,7 @@ async fn usage(mut call: Call) -> Result<Response, Failed> {
     let replayed = !reported.is_empty() && reported.iter().all(known);
     let results = reported.into_iter().map(|(id, reported)| UsageResult::new(id, reported));
     let response = reply::ok(&UsageReply { results: results.collect() })?;
-    if replayed {
-        let header = HeaderName::from_static("idempotency-replayed");
-        return Ok(reply::with(response, header, "true"));
-    }
-    Ok(response)
+    Ok(if replayed { reply::replayed(response) } else { response })
 }
 
 /// Usage is a fact and not a right: it is labelled with the attempt of the fence, lost or not, and
@@ -70,12 +64,4 @@ async fn attempt(call: &Call, record: &Record, shown: Option<Shown>) -> Result<u
     let attempts = call.ask(ListAttempts { execution_id, after: None, limit }).await?;
     let found = attempts.items.iter().find(|attempt| attempt.id == shown.fence.attempt_id);
     Ok(found.map_or(current, |attempt| attempt.index))
-}
-
-async fn own_budget(call: &Call, budget_id: BudgetId) -> Result<(), EngineError> {
-    let status = call.ask(GetBudgetStatus { budget_id }).await?;
-    match status.filter(|status| status.namespace == call.namespace) {
-        Some(_) => Ok(()),
-        None => Err(Refusal::new(Code::BudgetNotFound, "there is no such budget").into()),
-    }
 }

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use ff_api::lease::{RenewItem, RenewedItem};
-use ff_api::list::{Page, Paging};
+use ff_api::list::{Counted, Page};
 use ff_api::problem::Problem;
 use ff_api::worker::{
     Cancellation, Heartbeat, LeaseNews, News, Reason, Register, Registered, Worker,
@@ -19,9 +19,9 @@ use ff_engine::acts::{self, Beat};
 use super::manage::Nothing;
 use crate::call::Call;
 use crate::failure::Failed;
-use crate::reply;
 use crate::route::Route;
 use crate::route::Verb::{Delete, Get, Post};
+use crate::{lists, reply};
 use ff_core::state::Scope::{ExecutionsRead, WorkersClaim};
 
 /// Room for a thousand leases.
@@ -36,7 +36,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(Get, "/v1/workers", ExecutionsRead, "List worker instances", |call| {
         Box::pin(list(call))
     })
-    .asks::<Paging>()
+    .asks::<Counted>()
     .answers::<Page<Worker>>(200),
     Route::new(
         Get,
@@ -108,12 +108,16 @@ async fn register(mut call: Call) -> Result<Response, Failed> {
 }
 
 async fn list(call: Call) -> Result<Response, Failed> {
-    let paging: Paging = call.query()?;
-    let (namespace, limit) = (call.namespace.clone(), paging.limit());
+    let paging: Counted = call.query()?;
+    let namespace = call.namespace.clone();
     let within = call.caller.lanes().map(<[_]>::to_vec);
-    let page = call.ask(ListWorkers { namespace, within, cursor: paging.cursor, limit }).await?;
-    let items: Vec<Worker> = page.items.into_iter().map(Into::into).collect();
-    reply::page(&call, &Page::new(items, page.next_cursor))
+    let question = |cursor, limit| ListWorkers {
+        namespace: namespace.clone(),
+        within: within.clone(),
+        cursor,
+        limit,
+    };
+    lists::page::<Worker, _, _>(&call, paging, question).await
 }
 
 /// What is registered of a worker instance, whatever its lanes.

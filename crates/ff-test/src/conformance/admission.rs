@@ -97,6 +97,7 @@ pub async fn all_that_an_execution_stands_under_applies(world: &World) {
         namespace: namespace.clone(),
         attach: attach(budget_ids),
         retention: None,
+        expected_revision: None,
     };
     let set_lane = |budget_ids: &[BudgetId]| SetLane {
         attach: attach(budget_ids),
@@ -146,7 +147,12 @@ pub async fn what_is_attached_must_be_there(world: &World) {
     let attach = Attach { budget_ids: Some(vec![stranger]), quota_policy_id: None };
     let lane = SetLane { attach: attach.clone(), ..set_lane("work", LaneState::Active) };
     assert_eq!(code(world.command(lane.into()).await), Code::BudgetNotFound);
-    let set = SetNamespace { namespace: Namespace::default(), attach, retention: None };
+    let set = SetNamespace {
+        namespace: Namespace::default(),
+        attach,
+        retention: None,
+        expected_revision: None,
+    };
     assert_eq!(code(world.command(set.into()).await), Code::BudgetNotFound);
 }
 
@@ -268,7 +274,7 @@ pub async fn a_raised_cap_lets_more_in_at_once(world: &World) {
         more.push(world.submit(under(world, &[], Some(id))).await);
     }
     assert_eq!(world.claim_ids(5).await, []);
-    world.act(UpdateQuotaPolicy { quota_policy_id: id, spec: cap(3) }).await;
+    world.act(UpdateQuotaPolicy::new(id, cap(3))).await;
     assert_eq!(world.claim_ids(5).await, more[..2]);
     assert_eq!(holders(world, id).await.len(), 3);
 }

@@ -88,9 +88,7 @@ pub async fn a_refusal_leaves_the_grant_valid(world: &World) {
     let task = world.backend.take_up(claim_granted(id)).await.unwrap();
     assert_eq!(task.execution_id, id);
     let (late, window) = granted(world).await;
-    world
-        .act(ff_core::operation::UpdateQuotaPolicy { quota_policy_id: window, spec: rate(1, 60) })
-        .await;
+    world.act(ff_core::operation::UpdateQuotaPolicy::new(window, rate(1, 60))).await;
     world.admit(window).await;
     let refused = world.backend.take_up(claim_granted(late)).await;
     assert_eq!(code(refused), Code::RateLimitExceeded);
@@ -187,7 +185,14 @@ pub async fn usage_goes_to_every_budget_that_an_execution_stands_under(world: &W
     let lane = set_lane("work", LaneState::Active);
     world.act(SetLane { attach: attach(budgets[1]), ..lane }).await;
     let namespace = Namespace::default();
-    world.act(SetNamespace { namespace, attach: attach(budgets[2]), retention: None }).await;
+    world
+        .act(SetNamespace {
+            namespace,
+            attach: attach(budgets[2]),
+            retention: None,
+            expected_revision: None,
+        })
+        .await;
     let id = world.submit(under(world, &budgets[..1], None)).await;
     let found = world.backend.ask(ReadStanding { execution_id: id }).await.unwrap().unwrap();
     let all: BTreeSet<_> = found.applicant.standing.budget_ids.iter().copied().collect();

@@ -32,7 +32,7 @@ async fn fleet_life(world: &World) {
     world.act(set_lane("else", LaneState::Paused)).await;
     let retention = Some(Retention { skipped_ms: Some(5), ..Retention::default() });
     let (namespace, attach) = (Namespace::default(), Attach::default());
-    world.act(SetNamespace { namespace, attach, retention }).await;
+    world.act(SetNamespace { namespace, attach, retention, expected_revision: None }).await;
 }
 
 /// Puts one execution through every transition there is and deletes it.

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
-use ff_core::id::{Authority, FlowId, Kind};
+use ff_core::id::{Authority, FlowId, Kind, Namespace};
 use ff_core::operation::{
     CreateFlow, FlowCreated, InFlow, Operation, ReplayFlow, SetFlowTags, Submit, SubmitFlow,
-    TagsSet, WaitChildren,
+    WaitChildren,
 };
 use ff_core::read::{
     DescribeEdge, Eligibility, EvaluateEligibility, FlowFilter, FlowSnapshot, ListFlowEdges,
@@ -24,7 +24,7 @@ use crate::world::{World, code, complete, revoke, tags};
 const MANY: usize = 150;
 
 fn set_tags(flow_id: FlowId, pairs: &[(&str, &str)]) -> SetFlowTags {
-    SetFlowTags { flow_id, tags: tags(pairs) }
+    SetFlowTags { flow_id, tags: tags(pairs), expected_revision: None }
 }
 
 async fn made(world: &World, kind: &str, pairs: &[(&str, &str)]) -> FlowId {
@@ -86,10 +86,10 @@ pub async fn a_flow_is_made_once(world: &World) {
 pub async fn tags_of_a_flow_are_merged(world: &World) {
     let id = made(world, "graph", &[("plain", "1"), ("a.b", "old")]).await;
     let set = world.act(set_tags(id, &[("a.b", "new"), ("a.c", "")])).await;
-    assert_eq!(set, TagsSet { count: 3 });
+    assert_eq!((set.count, set.revision), (3, world.flow(id).await.revision));
     let expected = tags(&[("plain", "1"), ("a.b", "new"), ("a.c", "")]);
     assert_eq!(world.flow(id).await.tags, expected);
-    assert_eq!(world.act(set_tags(id, &[("a.c", "")])).await, TagsSet { count: 3 });
+    assert_eq!(world.act(set_tags(id, &[("a.c", "")])).await, set);
     let made_and_tagged = [EventKind::FlowCreated, EventKind::FlowChanged];
     assert_eq!(world.flow_history(id).await, made_and_tagged);
     for (refused, expected) in [
@@ -187,6 +187,15 @@ pub async fn many_at_once_join_one_flow(world: &World) {
     at_once(world, joining).await;
     let flow = world.flow(drawn.flow_id).await;
     assert_eq!((flow.node_count, flow.counts.of(PublicState::Waiting)), (41, 41));
+}
+
+pub async fn a_member_is_of_the_flows_namespace(world: &World) {
+    let drawn = flat(world, 1).await;
+    let within = Some(InFlow { flow_id: drawn.flow_id, name: None });
+    let namespace = Namespace::new("other").expect("a name");
+    let stranger = Submit { within, namespace, ..world.member_of(drawn.flow_id) };
+    world.refuses(stranger, Code::FlowNotFound).await;
+    assert_eq!(world.flow(drawn.flow_id).await.node_count, 1);
 }
 
 pub async fn a_cancelled_flow_lets_no_member_be_claimed(world: &World) {

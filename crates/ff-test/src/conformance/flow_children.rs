@@ -3,7 +3,7 @@
 use ff_core::content::Content;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
-use ff_core::operation::{InFlow, Submit};
+use ff_core::operation::{InFlow, Replay, Submit};
 use ff_core::state::{CancelPolicy, Outcome, PublicState};
 
 use crate::graphs::{stage, wait_children};
@@ -38,6 +38,20 @@ pub async fn children_that_have_ended_already_are_not_waited_for(world: &World) 
     assert_eq!((reply.unresolved, reply.public_state), (0, Resumable));
     let again = world.take(&drawn, "p").await;
     assert_eq!(again.extras.inputs.len(), 2);
+}
+
+pub async fn a_child_that_was_replayed_meanwhile_is_not_told(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["p", "a", "b"], &[])).await;
+    let task = world.take(&drawn, "p").await;
+    world.act(wait_children(&task, Some(vec![drawn.id("a"), drawn.id("b")]))).await;
+    world.run(&drawn, "a").await;
+    world.act(cancel(drawn.id("b"))).await;
+    assert_eq!(world.public_state(drawn.id("p")).await, Resumable);
+    world.act(Replay { execution_id: drawn.id("b"), descendants: false }).await;
+    let tasks = world.claim(10).await;
+    let again = tasks.iter().find(|task| task.execution_id == drawn.id("p")).expect("it goes on");
+    let told: Vec<&str> = again.extras.inputs.keys().map(String::as_str).collect();
+    assert_eq!(told, ["a"], "the other one has not ended");
 }
 
 pub async fn without_children_it_goes_on_at_once(world: &World) {

@@ -156,7 +156,8 @@ pub async fn flows_are_listed_newest_first_and_by_what_they_are(world: &World) {
 pub async fn tags_of_a_flow_are_merged(world: &World) {
     let flow = create_flow();
     world.act(flow.clone()).await;
-    let set = |pairs| SetFlowTags { flow_id: flow.flow_id, tags: tags(pairs) };
+    let set =
+        |pairs| SetFlowTags { flow_id: flow.flow_id, tags: tags(pairs), expected_revision: None };
     assert_eq!(world.act(set(&[("a.b", "1")])).await.count, 1);
     assert_eq!(world.act(set(&[("a.b", "2"), ("a.c", "3")])).await.count, 2);
     assert_eq!(world.flow(flow.flow_id).await.tags, tags(&[("a.b", "2"), ("a.c", "3")]));
@@ -174,7 +175,11 @@ pub async fn every_event_of_flows_has_its_act(world: &World) {
     world.act(Replay { execution_id: drawn.id("a"), descendants: false }).await;
     world.run(&drawn, "a").await;
     world.run(&drawn, "b").await;
-    let set = SetFlowTags { flow_id: drawn.flow_id, tags: tags(&[("a.b", "1")]) };
+    let set = SetFlowTags {
+        flow_id: drawn.flow_id,
+        tags: tags(&[("a.b", "1")]),
+        expected_revision: None,
+    };
     world.act(set).await;
     let other = world.submit_flow(world.draw(&["a"], &[])).await;
     world.act(other.cancel(CancelPolicy::FlowOnly)).await;

@@ -290,7 +290,10 @@ pub fn on_no_flow(world: &World) -> Vec<(&'static str, Command)> {
     let (edge_id, outcome, reason) = (EdgeId::mint(), Outcome::Success, String::new());
     let (policy, join) = (CancelPolicy::CancelAll, Join::AllOf);
     vec![
-        ("set_flow_tags", SetFlowTags { flow_id, tags: tags(&[("a.b", "c")]) }.into()),
+        (
+            "set_flow_tags",
+            SetFlowTags { flow_id, tags: tags(&[("a.b", "c")]), expected_revision: None }.into(),
+        ),
         ("stage_dependency_edge", stage_between(flow_id, id, other).into()),
         ("apply_dependency_to_child", ApplyEdge { flow_id, edge_id }.into()),
         ("resolve_dependency", ResolveEdge { flow_id, edge_id, outcome }.into()),

@@ -75,6 +75,7 @@ pub mod resume;
 pub mod resume_policy;
 pub mod resume_signals;
 pub mod retention;
+pub mod revisions;
 pub mod revoke;
 pub mod routes;
 pub mod search;
@@ -484,6 +485,7 @@ suite! { ($)
         a_flow_counts_its_members_by_state
         many_at_once_end_the_members_of_one_flow
         many_at_once_join_one_flow
+        a_member_is_of_the_flows_namespace
         a_cancelled_flow_lets_no_member_be_claimed
         a_member_that_waited_for_children_goes_on
         a_graph_is_shown_in_pages
@@ -507,6 +509,7 @@ suite! { ($)
     flow_children {
         the_parent_goes_on_when_every_child_has_ended
         children_that_have_ended_already_are_not_waited_for
+        a_child_that_was_replayed_meanwhile_is_not_told
         without_children_it_goes_on_at_once
         by_default_it_waits_for_its_upstreams
         a_parent_may_make_its_children
@@ -941,6 +944,15 @@ suite! { ($)
         without_retention_it_goes_with_the_next_tick
         what_has_not_ended_is_never_removed
         removal_by_retention_is_an_event
+    }
+    revisions {
+        tags_of_an_execution_on_condition
+        tags_of_a_flow_on_condition
+        a_budget_changes_on_condition
+        a_quota_policy_changes_in_part_and_on_condition
+        a_lane_changes_on_condition
+        a_namespace_changes_on_condition
+        events_of_a_flow_come_in_pages
     }
     revoke {
         a_revoked_lease_is_claimable_again_as_a_reclaim

@@ -109,7 +109,7 @@ pub async fn another_limit_counts_what_was_admitted(world: &World) {
         world.admit(id).await;
         world.advance(1_000).await;
     }
-    let update = |spec| UpdateQuotaPolicy { quota_policy_id: id, spec };
+    let update = |spec| UpdateQuotaPolicy::new(id, spec);
     world.act(update(rate(2, 10))).await;
     assert_eq!(world.admit(id).await.1, later(8_000), "until only one of them is left");
     world.act(update(rate(4, 10))).await;
@@ -127,7 +127,7 @@ pub async fn a_window_that_is_switched_on_begins_empty(world: &World) {
     for _ in 0..5 {
         world.admit(id).await;
     }
-    world.act(UpdateQuotaPolicy { quota_policy_id: id, spec: rate(1, 1) }).await;
+    world.act(UpdateQuotaPolicy::new(id, rate(1, 1))).await;
     assert_eq!(world.admit(id).await.1, Admission::Admitted);
     assert_eq!(world.admit(id).await.1, later(1_000));
 }

@@ -62,7 +62,7 @@ pub async fn a_spec_out_of_bounds_is_refused(world: &World) {
     ];
     for spec in bad {
         refused(world, quota(spec), Code::InvalidQuotaSpec).await;
-        let update = UpdateQuotaPolicy { quota_policy_id: id, spec };
+        let update = UpdateQuotaPolicy::new(id, spec);
         refused(world, update, Code::InvalidQuotaSpec).await;
     }
     assert_eq!(world.describe_quota(id).await.policy.spec, cap(1));
@@ -87,7 +87,7 @@ pub async fn made_again_it_is_the_same_or_a_conflict(world: &World) {
     }
     // A create that is sent again is the same whatever happened to the policy since.
     let quota_policy_id = create.quota_policy_id;
-    world.act(UpdateQuotaPolicy { quota_policy_id, spec: rate(6, 1) }).await;
+    world.act(UpdateQuotaPolicy::new(quota_policy_id, rate(6, 1))).await;
     assert_eq!(world.act(create).await, QuotaPolicyCreated::AlreadySatisfied);
     assert_eq!(world.describe_quota(quota_policy_id).await.policy.spec, rate(6, 1));
 }
@@ -98,7 +98,7 @@ pub async fn zero_switches_a_part_off(world: &World) {
         assert_eq!(world.admit(id).await.1, Admission::Admitted);
         assert_eq!(world.describe_quota(id).await.policy.slots, n, "slots are kept all the same");
     }
-    let update = UpdateQuotaPolicy { quota_policy_id: id, spec: cap(20) };
+    let update = UpdateQuotaPolicy::new(id, cap(20));
     world.act(update).await;
     assert_eq!(world.admit(id).await.1, FULL);
 }
@@ -284,7 +284,7 @@ pub async fn a_higher_cap_wakes_as_many_as_it_admits(world: &World) {
         world.act(CheckAdmission { score, ..check(id, slot) }).await;
         waiting.push(slot.execution_id);
     }
-    let update = |spec| UpdateQuotaPolicy { quota_policy_id: id, spec };
+    let update = |spec| UpdateQuotaPolicy::new(id, spec);
     let woken = |ids: &[ExecutionId]| QuotaPolicyUpdated { wake: ids.to_vec() };
     assert_eq!(world.act(update(cap(3))).await, woken(&waiting[..2]));
     assert_eq!(world.act(update(cap(3))).await, woken(&[]));
@@ -298,7 +298,7 @@ pub async fn a_lowered_cap_takes_nothing_away_and_admits_nobody(world: &World) {
     for _ in 0..3 {
         slots.push(world.admit(id).await.0);
     }
-    world.act(UpdateQuotaPolicy { quota_policy_id: id, spec: cap(1) }).await;
+    world.act(UpdateQuotaPolicy::new(id, cap(1))).await;
     let (waits, refused) = world.admit(id).await;
     assert_eq!((refused, world.describe_quota(id).await.policy.slots), (FULL, 3));
     assert_eq!(world.give_back(id, slots[0]).await.wake, []);

@@ -167,7 +167,12 @@ pub async fn what_is_detached_lets_go_at_once(world: &World) {
     world.act(set_lane(attach(&[], None))).await;
     assert_eq!(world.claim_ids(1).await, [id], "so does the policy");
     let namespace = Namespace::default();
-    let set = |attach| SetNamespace { namespace: namespace.clone(), attach, retention: None };
+    let set = |attach| SetNamespace {
+        namespace: namespace.clone(),
+        attach,
+        retention: None,
+        expected_revision: None,
+    };
     world.act(set(attach(&[spent], None))).await;
     let id = world.submit(world.work()).await;
     assert_eq!(world.claim_ids(1).await, []);

@@ -46,11 +46,13 @@ pub enum FleetOp {
         state: Option<u8>,
         ageing_ms: Option<u64>,
         attach: Option<u8>,
+        expected_revision: Option<u64>,
     },
     SetNamespace {
         namespace: u8,
         attach: Option<u8>,
         retention_ms: Option<u64>,
+        expected_revision: Option<u64>,
     },
     Block(Target, u8),
     Unblock(Target, u8),
@@ -112,21 +114,31 @@ impl FleetOp {
                 let by = if *by_time { LostBy::Time } else { LostBy::Revocation };
                 LoseLease { execution_id, lease_id: fence.lease_id, by }.into()
             }
-            Self::SetLane { namespace: place, lane: n, state, ageing_ms, attach } => SetLane {
-                namespace: namespace(*place),
-                lane: lane(*n),
+            Self::SetLane {
+                namespace: place,
+                lane: n,
+                state,
+                ageing_ms,
+                attach,
+                expected_revision,
+            } => SetLane {
                 state: state.map(|n| LaneState::ALL[usize::from(n)]),
                 priority_ageing_ms: *ageing_ms,
                 attach: attached(*attach),
+                expected_revision: *expected_revision,
+                ..SetLane::new(namespace(*place), lane(*n))
             }
             .into(),
-            Self::SetNamespace { namespace: place, attach, retention_ms } => SetNamespace {
-                namespace: namespace(*place),
-                attach: attached(*attach),
-                retention: retention_ms
-                    .map(|ms| Retention { success_ms: Some(ms), ..Retention::default() }),
+            Self::SetNamespace { namespace: place, attach, retention_ms, expected_revision } => {
+                SetNamespace {
+                    namespace: namespace(*place),
+                    attach: attached(*attach),
+                    retention: retention_ms
+                        .map(|ms| Retention { success_ms: Some(ms), ..Retention::default() }),
+                    expected_revision: *expected_revision,
+                }
+                .into()
             }
-            .into(),
             Self::Block(target, n) => {
                 let reason = AdmissionReason::ALL[usize::from(*n)].blocking_reason();
                 let (execution_id, detail) = (id(*target), "no room".to_owned());

@@ -30,7 +30,7 @@ pub enum FlowOp {
     ReplayFailed { flow: usize },
     ReplayMembers { flow: usize, members: Vec<usize> },
     ReplayMember { flow: usize, member: usize, descendants: bool },
-    Tags { flow: usize, n: u8 },
+    Tags { flow: usize, n: u8, expected_revision: Option<u64> },
     Cascade { flow: usize },
     Delete { flow: usize },
     Wait { fence: FenceOf, children: Option<Vec<usize>> },
@@ -232,9 +232,12 @@ impl Flows {
                 let execution_id = self.member(self.flow(*flow), *member)?;
                 Replay { execution_id, descendants: *descendants }.into()
             }
-            FlowOp::Tags { flow, n } => {
-                SetFlowTags { flow_id: self.flow(*flow), tags: tags(*n) }.into()
+            FlowOp::Tags { flow, n, expected_revision } => SetFlowTags {
+                flow_id: self.flow(*flow),
+                tags: tags(*n),
+                expected_revision: *expected_revision,
             }
+            .into(),
             FlowOp::Cascade { flow } => CascadeCompletion { flow_id: self.flow(*flow) }.into(),
             FlowOp::Delete { flow } => DeleteFlow { flow_id: self.flow(*flow) }.into(),
             _ => return None,

@@ -16,11 +16,12 @@ use super::waits::{Place, SignalOp, SuspendOp, WaitOp};
 
 /// A sequence of `length` operations; the same seed gives the same sequence.
 pub fn generate(seed: u64, length: usize) -> Vec<Op> {
-    let mut dice = Dice(StdRng::seed_from_u64(seed));
+    let mut dice = Dice(StdRng::seed_from_u64(seed), StdRng::seed_from_u64(!seed));
     (0..length).map(|_| dice.op()).collect()
 }
 
-struct Dice(StdRng);
+/// Conditions have dice of their own: with or without them a seed stands for the same acts.
+struct Dice(StdRng, StdRng);
 
 impl Dice {
     fn below(&mut self, end: usize) -> usize {
@@ -88,6 +89,16 @@ impl Dice {
         }
     }
 
+    /// A revision that nothing has: those of flows and their members are each store's own.
+    fn no_revision(&mut self) -> Option<u64> {
+        (self.1.random_range(0..100) < 20).then_some(0)
+    }
+
+    /// A revision that a thing may have, for a change on condition.
+    fn revision(&mut self) -> Option<u64> {
+        (self.1.random_range(0..100) < 25).then(|| self.1.random_range(0..6))
+    }
+
     fn maybe_ttl(&mut self) -> Option<u64> {
         self.maybe(30, |dice| dice.pick(&[99, 100, 1_000, 30_000, 3_600_001]))
     }
@@ -152,7 +163,7 @@ impl Dice {
             5..8 => Op::Hold(target),
             8..11 => Op::Release(target),
             11..13 | 37..39 => Op::ChangePriority(target, self.pick(&[0, 1, 5, 9_000])),
-            13..15 => Op::SetTags(target, self.pick(&[0, 1, 2, 3])),
+            13..15 => Op::SetTags(target, self.pick(&[0, 1, 2, 3]), self.no_revision()),
             15..18 | 30..34 => Op::Replay(target),
             18..20 | 36 => Op::Delete(target),
             20 => Op::CompleteByOperator(target),
@@ -208,11 +219,13 @@ impl Dice {
                 state: self.maybe(80, |dice| dice.pick(&[0, 0, 0, 1, 2, 3])),
                 ageing_ms: self.maybe(50, |dice| dice.pick(&[0, 1, 1_000])),
                 attach: self.maybe(50, |dice| dice.pick(&[0, 0, 1, 2, 3])),
+                expected_revision: self.revision(),
             },
             19 => FleetOp::SetNamespace {
                 namespace: place.0,
                 attach: Some(self.pick(&[0, 0, 0, 1, 2])),
                 retention_ms: self.maybe(30, |dice| dice.pick(&[0, 1_000, 40_000])),
+                expected_revision: self.revision(),
             },
             12..16 => FleetOp::Block(target, self.pick(&[0, 1, 2])),
             16..19 => FleetOp::Unblock(target, self.pick(&[0, 1, 2])),
@@ -370,7 +383,11 @@ impl Dice {
             26..28 => FlowOp::ReplayFailed { flow },
             28 => FlowOp::ReplayMembers { flow, members: vec![member, edge] },
             29..32 => FlowOp::ReplayMember { flow, member, descendants: self.chance(50) },
-            32 => FlowOp::Tags { flow, n: self.pick(&[0, 1, 2, 3]) },
+            32 => FlowOp::Tags {
+                flow,
+                n: self.pick(&[0, 1, 2, 3]),
+                expected_revision: self.no_revision(),
+            },
             33..35 => FlowOp::Cascade { flow },
             35 => FlowOp::Delete { flow: self.below(12) },
             _ => FlowOp::Wait {
@@ -403,6 +420,7 @@ impl Dice {
                 shape: self.pick(&[0, 1, 2, 3, 4]),
                 reset_ms: self.maybe(40, |_| reset_ms),
                 soft: self.maybe(30, |dice| dice.pick(SoftAction::ALL)),
+                expected_revision: self.revision(),
             },
             6..18 => LimitOp::Report(ReportOp {
                 budget,
@@ -438,7 +456,11 @@ impl Dice {
                 spec: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7]),
                 namespace: self.pick(&[0, 0, 1]),
             },
-            4..6 => LimitOp::UpdateQuota { quota, spec: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7]) },
+            4..6 => LimitOp::UpdateQuota {
+                quota,
+                spec: self.pick(&[0, 1, 2, 3, 4, 5, 6, 7]),
+                expected_revision: self.revision(),
+            },
             6..16 => LimitOp::Check {
                 quota,
                 slot: SlotOf::Lease(self.target(), self.pick(&[1, 1, 2])),

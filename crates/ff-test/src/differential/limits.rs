@@ -19,18 +19,59 @@ use crate::limits::{amounts, cap, limits_of, rate};
 /// counted from the newest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitOp {
-    CreateBudget { uuid: u128, again: Option<usize>, shape: u8, reset_ms: u64, namespace: u8 },
-    UpdateBudget { budget: usize, shape: u8, reset_ms: Option<u64>, soft: Option<SoftAction> },
+    CreateBudget {
+        uuid: u128,
+        again: Option<usize>,
+        shape: u8,
+        reset_ms: u64,
+        namespace: u8,
+    },
+    UpdateBudget {
+        budget: usize,
+        shape: u8,
+        reset_ms: Option<u64>,
+        soft: Option<SoftAction>,
+        expected_revision: Option<u64>,
+    },
     Report(ReportOp),
-    ReleaseBudget { budget: usize, target: Target },
-    ResetBudget { budget: usize },
-    DeleteBudget { budget: usize },
-    CreateQuota { uuid: u128, again: Option<usize>, spec: u8, namespace: u8 },
-    UpdateQuota { quota: usize, spec: u8 },
-    DeleteQuota { quota: usize },
-    Check { quota: usize, slot: SlotOf, opens_attempt: bool, score: i64 },
-    Confirm { quota: usize, slot: SlotOf },
-    ReleaseSlot { quota: usize, slot: SlotOf },
+    ReleaseBudget {
+        budget: usize,
+        target: Target,
+    },
+    ResetBudget {
+        budget: usize,
+    },
+    DeleteBudget {
+        budget: usize,
+    },
+    CreateQuota {
+        uuid: u128,
+        again: Option<usize>,
+        spec: u8,
+        namespace: u8,
+    },
+    UpdateQuota {
+        quota: usize,
+        spec: u8,
+        expected_revision: Option<u64>,
+    },
+    DeleteQuota {
+        quota: usize,
+    },
+    Check {
+        quota: usize,
+        slot: SlotOf,
+        opens_attempt: bool,
+        score: i64,
+    },
+    Confirm {
+        quota: usize,
+        slot: SlotOf,
+    },
+    ReleaseSlot {
+        quota: usize,
+        slot: SlotOf,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,14 +193,17 @@ impl Limited {
                 let budget_id = again.map_or(fresh, |n| self.budget(n));
                 create(budget_id, namespace(*of), *n, *reset_ms).into()
             }
-            LimitOp::UpdateBudget { budget, shape: n, reset_ms, soft } => UpdateBudget {
-                budget_id: self.budget(*budget),
-                dimensions: shape(*n),
-                on_hard_limit: (*n == 3).then_some(HardAction::Cancel),
-                on_soft_limit: *soft,
-                reset_interval_ms: *reset_ms,
+            LimitOp::UpdateBudget { budget, shape: n, reset_ms, soft, expected_revision } => {
+                UpdateBudget {
+                    budget_id: self.budget(*budget),
+                    dimensions: shape(*n),
+                    on_hard_limit: (*n == 3).then_some(HardAction::Cancel),
+                    on_soft_limit: *soft,
+                    reset_interval_ms: *reset_ms,
+                    expected_revision: *expected_revision,
+                }
+                .into()
             }
-            .into(),
             LimitOp::Report(report) => report.command(self.budget(report.budget), id),
             LimitOp::ReleaseBudget { budget, target } => {
                 ReleaseBudget { budget_id: self.budget(*budget), execution_id: id(*target) }.into()
@@ -182,9 +226,11 @@ impl Limited {
                 CreateQuotaPolicy { quota_policy_id, namespace: namespace(*of), spec: spec(*n) }
                     .into()
             }
-            LimitOp::UpdateQuota { quota, spec: n } => {
-                UpdateQuotaPolicy { quota_policy_id: self.quota(*quota), spec: spec(*n) }.into()
+            LimitOp::UpdateQuota { quota, spec: n, expected_revision } => UpdateQuotaPolicy {
+                expected_revision: *expected_revision,
+                ..UpdateQuotaPolicy::new(self.quota(*quota), spec(*n))
             }
+            .into(),
             LimitOp::DeleteQuota { quota } => {
                 DeleteQuotaPolicy { quota_policy_id: self.quota(*quota) }.into()
             }

@@ -103,7 +103,8 @@ pub enum Op {
     Hold(Target),
     Release(Target),
     ChangePriority(Target, i64),
-    SetTags(Target, u8),
+    /// With the revision that it must have.
+    SetTags(Target, u8, Option<u64>),
     Replay(Target),
     Delete(Target),
     Expire(Target),

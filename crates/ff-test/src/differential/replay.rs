@@ -311,7 +311,12 @@ impl Run<'_> {
             Op::ChangePriority(target, priority) => {
                 ChangePriority { execution_id: id(target), priority: *priority }.into()
             }
-            Op::SetTags(target, n) => SetTags { execution_id: id(target), tags: tags(*n) }.into(),
+            Op::SetTags(target, n, expected_revision) => SetTags {
+                execution_id: id(target),
+                tags: tags(*n),
+                expected_revision: *expected_revision,
+            }
+            .into(),
             Op::Replay(target) => Replay { execution_id: id(target), descendants: false }.into(),
             Op::Delete(target) => Delete { execution_id: id(target) }.into(),
             Op::Expire(target) => ExpireExecution { execution_id: id(target) }.into(),

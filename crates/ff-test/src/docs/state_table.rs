@@ -308,7 +308,7 @@ fn command(name: &str) -> Command {
         "change_priority" => ChangePriority { execution_id, priority: 9 }.into(),
         "set_execution_tags" => {
             let tags = Tags::new([("a.b".to_owned(), String::new())]).expect("tags");
-            SetTags { execution_id, tags }.into()
+            SetTags { execution_id, tags, expected_revision: None }.into()
         }
         "replay_execution" => Replay { execution_id, descendants: false }.into(),
         "delete_execution" => Delete { execution_id }.into(),

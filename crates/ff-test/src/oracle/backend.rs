@@ -9,13 +9,13 @@ use ff_core::cursor;
 use ff_core::errand::Errands;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::{Envelope, EventKind};
-use ff_core::id::{DocumentId, ExecutionId};
+use ff_core::id::{DocumentId, ExecutionId, Subject};
 use ff_core::machine::{Needs, Settings, Step, apply, claim, consult};
 use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
 use ff_core::read::{
     Answer, Attempts, Audited, Context, Dues, Events, FlowSnapshot, Follow, Followed, From, Kids,
-    Leaf, ListAttempts, ListEvents, Listed, Page, Query, ReadResult, Record, Repaired, Search,
-    SearchPosition, StreamRange, Topic, Walk,
+    Leaf, ListAttempts, Listed, Page, Query, ReadResult, Record, Repaired, Search, SearchPosition,
+    StreamRange, Topic, Walk,
 };
 use ff_core::state::{Execution, ListingPosition, Registration};
 use ff_core::tally::Tally;
@@ -324,15 +324,26 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
             Answer::ReadContext(find(&q.execution_id).map(|e| context(state, e)))
         }
         Query::ListAttempts(q) => Answer::ListAttempts(attempts(state, q)?),
-        Query::ListEvents(q) => Answer::ListEvents(events(state, q)?),
+        Query::ListEvents(q) => {
+            let found = existing(state, q.execution_id)?;
+            let about = (Subject::from(found.id), found.event_seq, EventKind::Submitted);
+            Answer::ListEvents(events(state, &about, (q.after_seq, q.limit)))
+        }
         Query::Search(q) => Answer::Search(search(state, q, now)?),
         Query::ListPendingWaitpoints(q) => Answer::ListPendingWaitpoints(walk(state, q, now)?),
         Query::ListSuspended(q) => Answer::ListSuspended(walk(state, q, now)?),
         Query::DescribeFlow(q) => {
             let id = DocumentId::flow(q.flow_id, &state.settings.partitions);
-            let flow = state.documents.get(&id).and_then(|document| document.flow());
             let counts = state.member_counts(&id);
-            Answer::DescribeFlow(flow.map(|flow| Box::new(FlowSnapshot::of(flow, &counts))))
+            let found = state.documents.get(&id);
+            let flow = found.and_then(|found| FlowSnapshot::of(found, &counts));
+            Answer::DescribeFlow(flow.map(Box::new))
+        }
+        Query::ListFlowEvents(q) => {
+            let id = DocumentId::flow(q.flow_id, &state.settings.partitions);
+            let found = state.documents.get(&id).ok_or_else(|| q.not_found())?;
+            let about = (Subject::from(id), found.event_seq, EventKind::FlowCreated);
+            Answer::ListFlowEvents(events(state, &about, (q.after_seq, q.limit)))
         }
         Query::ListFlows(q) => Answer::ListFlows(walk_documents(state, q, now)?),
         Query::ListBudgets(q) => Answer::ListBudgets(walk_documents(state, q, now)?),
@@ -410,24 +421,26 @@ fn attempts(state: &State, query: &ListAttempts) -> Result<Attempts, EngineError
     Ok(Attempts { items, next })
 }
 
-fn events(state: &State, query: &ListEvents) -> Result<Events, EngineError> {
-    let execution = existing(state, query.execution_id)?;
-    let of_this = || state.events.values().filter(|event| event.subject == query.execution_id);
+/// Events of a subject with so many of them, of which the first is of this kind.
+fn events(
+    state: &State,
+    (subject, event_seq, first): &(Subject, u64, EventKind),
+    (after_seq, limit): (u64, u32),
+) -> Events {
+    let of_this = || state.events.values().filter(|event| event.subject == *subject);
     // An id that was removed and given again begins a new history.
-    let born = of_this().rfind(|event| event.kind == EventKind::Submitted);
+    let born = of_this().rfind(|event| event.kind == *first);
     let born = born.map_or(0, |event| event.number);
-    let kept: Vec<_> = of_this().filter(|e| e.number >= born && e.seq > query.after_seq).collect();
-    let gap = kept
-        .first()
-        .map_or(execution.event_seq > query.after_seq, |first| first.seq > query.after_seq + 1);
-    let limit = query.limit as usize;
+    let kept: Vec<_> = of_this().filter(|e| e.number >= born && e.seq > after_seq).collect();
+    let gap = kept.first().map_or(*event_seq > after_seq, |first| first.seq > after_seq + 1);
+    let limit = limit as usize;
     let next = if kept.len() > limit { Some(kept[limit - 1].seq) } else { None };
     let items = kept
         .into_iter()
         .take(limit)
-        .map(|event| Envelope::new(event.clone(), Some(execution.into())))
+        .map(|event| Envelope::new(event.clone(), state.about(subject)))
         .collect();
-    Ok(Events { items, next, gap })
+    Events { items, next, gap }
 }
 
 fn search(state: &State, query: &Search, now: TimestampMs) -> Result<Page<Record>, EngineError> {

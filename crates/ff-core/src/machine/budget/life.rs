@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::super::Facts;
 use super::super::document::{DocumentDraft, Fired};
 use super::super::draft::Halt;
+use super::super::revision::check_revision;
 use super::super::step::Step;
 use super::draft::{BudgetDraft, existing};
 use super::{keys, ledger, scope};
@@ -85,7 +86,9 @@ pub(in super::super) fn update(
     now: TimestampMs,
 ) -> Result<Step<Settled>, Halt> {
     let mut draft = BudgetDraft::existing(facts, op.budget_id, now)?;
-    if let Err(refusal) = check_room(&draft.body.dimensions, op.dimensions.keys()) {
+    let expected = check_revision(op.expected_revision, draft.revision());
+    let room = check_room(&draft.body.dimensions, op.dimensions.keys());
+    if let Err(refusal) = expected.and(room) {
         return Err(draft.refuse(refusal));
     }
     let after = &mut draft.body;

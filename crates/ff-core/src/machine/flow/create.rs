@@ -3,6 +3,7 @@
 use super::super::Facts;
 use super::super::document::DocumentDraft;
 use super::super::draft::Halt;
+use super::super::revision::check_revision;
 use super::super::standing::check_attached;
 use super::super::step::Step;
 use super::existing;
@@ -61,13 +62,16 @@ pub(in super::super) fn set_tags(
     now: TimestampMs,
 ) -> Result<Step<TagsSet>, Halt> {
     let mut draft = DocumentDraft::<Flow>::of(existing(facts, op.flow_id)?, now)?;
+    let revision = draft.revision();
+    check_revision(op.expected_revision, revision)?;
     let flow = draft.flow_mut();
     let tags = flow.tags.merged(&op.tags)?;
     let count = tags.len();
     if tags == flow.tags {
-        return Ok(Step::unchanged(TagsSet { count }));
+        return Ok(Step::unchanged(TagsSet { count, revision }));
     }
     flow.tags = tags;
     draft.event(EventKind::FlowChanged, EventData::new());
-    Ok(Step::done(TagsSet { count }, draft.finish().into()))
+    let reply = TagsSet { count, revision: revision + 1 };
+    Ok(Step::done(reply, draft.finish().into()))
 }

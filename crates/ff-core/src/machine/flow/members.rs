@@ -10,10 +10,10 @@ use super::super::step::{Changes, Step};
 use super::pages::{Beside, MEMBERS, MemberRef};
 use super::scene::Scene;
 use super::work::WorkItem;
-use super::{existing, not_terminal, open};
+use super::{existing, not_found, not_terminal, open};
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
-use crate::id::{DocumentId, ExecutionId, FlowId, MemberName};
+use crate::id::{DocumentId, ExecutionId, FlowId, MemberName, Namespace};
 use crate::limits;
 use crate::operation::{AddToFlow, AddedToFlow, DeleteFlow, Deleted, InFlow};
 use crate::state::{Document, Group, Member};
@@ -53,8 +53,14 @@ pub(in super::super) fn add(
 pub(in super::super) fn check_submit(
     facts: &impl Facts,
     within: &InFlow,
+    namespace: &Namespace,
 ) -> Result<Arc<Document>, Halt> {
-    open(existing(facts, within.flow_id)?)
+    let document = existing(facts, within.flow_id)?;
+    // A flow of another namespace is not there.
+    if document.namespace() != namespace {
+        return Err(not_found(within.flow_id).into());
+    }
+    open(document)
 }
 
 /// Makes a new execution a member of its flow.

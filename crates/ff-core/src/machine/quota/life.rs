@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::Facts;
 use super::super::document::{DocumentDraft, Fired};
 use super::super::draft::Halt;
+use super::super::revision::check_revision;
 use super::super::step::Step;
 use super::draft::QuotaDraft;
 use super::{slots, waiting, window};
@@ -62,10 +63,13 @@ pub(in super::super) fn update(
     now: TimestampMs,
 ) -> Result<Step<QuotaPolicyUpdated>, Halt> {
     let mut draft = QuotaDraft::existing(facts, op.quota_policy_id, now)?;
-    if draft.body.spec == op.spec {
+    check_revision(op.expected_revision, draft.revision())?;
+    let spec = op.change.over(&draft.body.spec);
+    spec.check()?;
+    if draft.body.spec == spec {
         return Ok(Step::unchanged(QuotaPolicyUpdated::default()));
     }
-    draft.body.spec = op.spec;
+    draft.body.spec = spec;
     window::refit(facts, &mut draft)?;
     let wake = waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES)?;
     Ok(draft.answer(QuotaPolicyUpdated { wake }))

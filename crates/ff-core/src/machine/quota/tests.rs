@@ -113,7 +113,7 @@ proptest! {
                 }
                 Act::Limit(most) => {
                     limit = most;
-                    trial.call(UpdateQuotaPolicy { quota_policy_id: id, spec: rate(most) });
+                    trial.call(UpdateQuotaPolicy::new(id, rate(most)));
                 }
             }
         }
@@ -150,7 +150,7 @@ proptest! {
         let mut woken: Vec<ExecutionId> = Vec::new();
         for max_concurrent in (1..20).map(|n| n * limits::QUOTA_WAKES) {
             let spec = cap(max_concurrent + 1);
-            let wake = trial.call(UpdateQuotaPolicy { quota_policy_id: id, spec }).wake;
+            let wake = trial.call(UpdateQuotaPolicy::new(id, spec)).wake;
             woken.extend(&wake);
             settle(&mut trial, id, wake);
         }

@@ -1,0 +1,320 @@
+//! Budgets: counters with limits.
+
+use std::collections::BTreeMap;
+
+use ff_core::id::{BudgetId, Dimension, ExecutionId, IdempotencyKey, Namespace};
+use ff_core::operation::{
+    BudgetReset, CreateBudget, ReportUsageAdmin, UpdateBudget, UsageReported,
+};
+use ff_core::read::{BudgetFilter, BudgetStatus};
+use ff_core::state::{BreachKind, BudgetScope, EnforcementMode, HardAction, Limits, SoftAction};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::list::Counted;
+use crate::object::Invalid;
+use crate::problem::Failure;
+use crate::time::{Time, some};
+use crate::usage::status;
+
+/// A new budget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewBudget {
+    /// Minted when absent; with an idempotency key it follows from the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_id: Option<BudgetId>,
+    /// `flow`, `lane` or `namespace`, to which it is attached; `custom` for whatever names its id.
+    pub scope_type: String,
+    pub scope_id: String,
+    /// `record` (when absent) or `refuse`: what a report does that would pass a hard limit.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub enforcement_mode: EnforcementMode,
+    /// `block` (when absent), `cancel` or `fail`.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub on_hard_limit: HardAction,
+    /// `warn` (when absent) or `ignore`.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub on_soft_limit: SoftAction,
+    /// 0: never.
+    #[serde(default)]
+    pub reset_interval_ms: u64,
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, DimensionLimits>)]
+    pub dimensions: BTreeMap<Dimension, DimensionLimits>,
+}
+
+/// 0: no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DimensionLimits {
+    pub hard: u64,
+    pub soft: u64,
+}
+
+/// Replaces the limits of the named dimensions, and what else is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChangeBudget {
+    #[schema(value_type = BTreeMap<String, DimensionLimits>)]
+    pub dimensions: BTreeMap<Dimension, DimensionLimits>,
+    #[schema(value_type = Option<String>)]
+    pub on_hard_limit: Option<HardAction>,
+    #[schema(value_type = Option<String>)]
+    pub on_soft_limit: Option<SoftAction>,
+    /// Counted from now.
+    pub reset_interval_ms: Option<u64>,
+}
+
+/// A budget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Budget {
+    pub budget_id: BudgetId,
+    pub revision: u64,
+    pub namespace: Namespace,
+    pub scope_type: String,
+    pub scope_id: String,
+    #[schema(value_type = String)]
+    pub enforcement_mode: EnforcementMode,
+    #[schema(value_type = String)]
+    pub on_hard_limit: HardAction,
+    #[schema(value_type = String)]
+    pub on_soft_limit: SoftAction,
+    pub reset_interval_ms: u64,
+    /// Of this period.
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub usage: BTreeMap<Dimension, u64>,
+    #[schema(value_type = BTreeMap<String, DimensionLimits>)]
+    pub dimensions: BTreeMap<Dimension, DimensionLimits>,
+    pub breach_count: u64,
+    pub soft_breach_count: u64,
+    pub last_breach: Option<LastBreach>,
+    /// What keeps new claims away now.
+    pub blocked_by: Option<Breach>,
+    /// Executions that it keeps back, counted up to 10,000; only where one budget is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_count: Option<u64>,
+    pub reset_count: u64,
+    pub next_reset_at: Option<Time>,
+    pub created_at: Time,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LastBreach {
+    pub at: Time,
+    /// `hard` or `soft`.
+    #[schema(value_type = String)]
+    pub kind: BreachKind,
+    pub dimension: Dimension,
+}
+
+/// A total, and the limit that it has reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Breach {
+    pub dimension: Dimension,
+    pub current: u64,
+    pub limit: u64,
+}
+
+/// What became of a new budget, and how it is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BudgetReply {
+    /// `created`, or `duplicate` when the id or the key was there already.
+    pub status: String,
+    #[serde(flatten)]
+    pub budget: Budget,
+}
+
+/// Which budgets, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListBudgets {
+    /// Together with `scope_id`.
+    pub scope_type: Option<String>,
+    pub scope_id: Option<String>,
+    pub cursor: Option<String>,
+    /// 1 to 500; 50 when absent.
+    pub limit: Option<u32>,
+    /// `estimate`: how many there are in all, counted up to a bound.
+    pub count: Option<String>,
+}
+
+/// What was used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReportUsage {
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub dimensions: BTreeMap<Dimension, u64>,
+    /// Counted once for each key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedup_key: Option<IdempotencyKey>,
+    /// In whose ledger it is kept; in none when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<ExecutionId>,
+    /// `record` or `refuse`; as the budget says when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub mode: Option<EnforcementMode>,
+}
+
+/// `ok`, `soft_breach`, `hard_breach` or `already_applied`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UsageStatus {
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dimension: Option<Dimension>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Reset {
+    /// `ok`.
+    pub status: String,
+    pub reset_count: u64,
+    pub next_reset_at: Option<Time>,
+}
+
+/// Gives back what the ledger of an execution holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    pub execution_id: ExecutionId,
+}
+
+fn limits(dimensions: BTreeMap<Dimension, DimensionLimits>) -> BTreeMap<Dimension, Limits> {
+    let limits = |DimensionLimits { hard, soft }| Limits { hard, soft };
+    dimensions.into_iter().map(|(name, form)| (name, limits(form))).collect()
+}
+
+impl NewBudget {
+    /// The operation. `key` is the one of the header.
+    pub fn operation(
+        self,
+        namespace: Namespace,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<CreateBudget, Failure> {
+        let named = key.map(|key| BudgetId::for_key(&namespace, key));
+        let budget_id = crate::list::named("budget_id", self.budget_id, named)?;
+        let scope = BudgetScope::parse(&self.scope_type, &self.scope_id)?;
+        Ok(CreateBudget {
+            enforcement_mode: self.enforcement_mode,
+            on_hard_limit: self.on_hard_limit,
+            on_soft_limit: self.on_soft_limit,
+            reset_interval_ms: self.reset_interval_ms,
+            dimensions: limits(self.dimensions),
+            ..CreateBudget::new(budget_id.unwrap_or_else(BudgetId::mint), namespace, scope)
+        })
+    }
+}
+
+impl ChangeBudget {
+    pub fn operation(self, budget_id: BudgetId, expected_revision: Option<u64>) -> UpdateBudget {
+        UpdateBudget {
+            budget_id,
+            dimensions: limits(self.dimensions),
+            on_hard_limit: self.on_hard_limit,
+            on_soft_limit: self.on_soft_limit,
+            reset_interval_ms: self.reset_interval_ms,
+            expected_revision,
+        }
+    }
+}
+
+impl From<BudgetStatus> for Budget {
+    fn from(found: BudgetStatus) -> Self {
+        let counters = found.dimensions.iter();
+        let usage = counters.clone().map(|(name, counter)| (name.clone(), counter.used));
+        let dimensions = counters.map(|(name, counter)| {
+            let Limits { hard, soft } = counter.limits;
+            (name.clone(), DimensionLimits { hard, soft })
+        });
+        Self {
+            usage: usage.collect(),
+            dimensions: dimensions.collect(),
+            budget_id: found.budget_id,
+            revision: found.revision,
+            namespace: found.namespace,
+            scope_type: found.scope.scope_type().to_owned(),
+            scope_id: found.scope.scope_id(),
+            enforcement_mode: found.enforcement_mode,
+            on_hard_limit: found.on_hard_limit,
+            on_soft_limit: found.on_soft_limit,
+            reset_interval_ms: found.reset_interval_ms,
+            breach_count: found.breach_count,
+            soft_breach_count: found.soft_breach_count,
+            last_breach: found.last_breach.map(|breach| LastBreach {
+                at: breach.at.into(),
+                kind: breach.kind,
+                dimension: breach.dimension,
+            }),
+            blocked_by: found.blocked_by.map(|breach| Breach {
+                dimension: breach.dimension,
+                current: breach.current,
+                limit: breach.limit,
+            }),
+            blocked_count: None,
+            reset_count: found.reset_count,
+            next_reset_at: some(found.next_reset_at),
+            created_at: found.created_at.into(),
+        }
+    }
+}
+
+impl ListBudgets {
+    /// Which budgets, and which page of them.
+    pub fn read(self, namespace: Namespace) -> Result<(BudgetFilter, Counted), Failure> {
+        let scope = match (self.scope_type, self.scope_id) {
+            (Some(scope_type), Some(scope_id)) => Some(BudgetScope::parse(&scope_type, &scope_id)?),
+            (None, None) => None,
+            _ => {
+                let message = "scope_type and scope_id go together";
+                return Err(Invalid::at("scope_id", message).into());
+            }
+        };
+        let filter = BudgetFilter { namespace, scope };
+        Ok((filter, Counted { cursor: self.cursor, limit: self.limit, count: self.count }))
+    }
+}
+
+impl ReportUsage {
+    pub fn operation(self, budget_id: BudgetId) -> ReportUsageAdmin {
+        ReportUsageAdmin {
+            budget_id,
+            execution_id: self.execution_id,
+            dimensions: self.dimensions,
+            dedup_key: self.dedup_key,
+            mode: self.mode,
+        }
+    }
+}
+
+impl From<UsageReported> for UsageStatus {
+    fn from(reported: UsageReported) -> Self {
+        let (word, breach) = status(reported);
+        Self {
+            status: word.to_owned(),
+            current: breach.as_ref().map(|breach| breach.current),
+            limit: breach.as_ref().map(|breach| breach.limit),
+            dimension: breach.map(|breach| breach.dimension),
+        }
+    }
+}
+
+impl UsageStatus {
+    pub fn ok() -> Self {
+        UsageReported::Ok.into()
+    }
+}
+
+impl From<BudgetReset> for Reset {
+    fn from(reset: BudgetReset) -> Self {
+        let BudgetReset { reset_count, next_reset_at } = reset;
+        Self { status: "ok".to_owned(), reset_count, next_reset_at: some(next_reset_at) }
+    }
+}

@@ -1,0 +1,12 @@
+//! Fields for which null says something else than absence.
+
+use serde::{Deserialize, Deserializer};
+
+/// Absent is none, null is none inside. Together with `default`.
+pub(crate) fn nullable<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
+}

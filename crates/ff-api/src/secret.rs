@@ -1,0 +1,53 @@
+//! The keys that sign waitpoint tokens.
+
+use ff_core::id::Kid;
+use ff_core::read;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::time::{Time, some};
+
+/// Makes another key the one that signs. Never written out again: it holds a secret.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RotateSecret {
+    #[schema(value_type = Kid)]
+    pub new_kid: String,
+    /// 32 to 128 bytes, two hex digits each.
+    pub new_secret_hex: String,
+    /// How long the key before is still accepted; 24 hours when absent.
+    #[serde(default)]
+    pub grace_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SecretRotated {
+    pub new_kid: Kid,
+    /// False when it was so already.
+    pub rotated: bool,
+    /// Always empty: the keyring is one record.
+    pub failed: Vec<String>,
+}
+
+/// The keys, without their secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Kids {
+    pub current_kid: Kid,
+    pub kids: Vec<AcceptedKid>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AcceptedKid {
+    pub kid: Kid,
+    /// Null of the one that signs.
+    pub accepted_until: Option<Time>,
+}
+
+impl From<read::Kids> for Kids {
+    fn from(found: read::Kids) -> Self {
+        let kids = found.kids.into_iter();
+        let kids = kids
+            .map(|info| AcceptedKid { kid: info.kid, accepted_until: some(info.accepted_until) });
+        Self { current_kid: found.current_kid, kids: kids.collect() }
+    }
+}

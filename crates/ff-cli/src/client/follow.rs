@@ -1,0 +1,84 @@
+//! A stream that is followed: it goes on where it was when the connection is lost.
+
+use std::time::Duration;
+
+use ff_core::error::Code;
+use reqwest::Response;
+
+use super::connection::broken;
+use super::sse::Parser;
+use super::{Client, Refused, Request, SseEvent};
+
+/// How long to rest before coming back, and how often to try in a row.
+const REST: Duration = Duration::from_secs(1);
+const TRIES: u32 = 15;
+
+/// Events as they happen.
+pub(crate) struct Follow<'a> {
+    client: &'a Client,
+    request: Request,
+    response: Response,
+    parser: Parser,
+    last_id: Option<String>,
+}
+
+impl<'a> Follow<'a> {
+    pub(crate) async fn begin(client: &'a Client, request: Request) -> anyhow::Result<Self> {
+        let request = request.events();
+        let response = client.begin(&request).await?;
+        Ok(Self { client, request, response, parser: Parser::default(), last_id: None })
+    }
+
+    /// The next event. Streams that have an end say so with one; all others go on until the server
+    /// is gone for good.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<SseEvent> {
+        loop {
+            if let Some(event) = self.parser.next() {
+                if event.id.is_some() {
+                    self.last_id.clone_from(&event.id);
+                }
+                return Ok(event);
+            }
+            match self.response.chunk().await {
+                Ok(Some(chunk)) => self.parser.push(&chunk)?,
+                Ok(None) => {
+                    let detail = "the server ended the stream";
+                    self.come_back(Refused::new(Code::Unavailable, detail)).await?;
+                }
+                Err(error) => self.come_back(broken(&error)).await?,
+            }
+        }
+    }
+
+    async fn come_back(&mut self, lost: Refused) -> anyhow::Result<()> {
+        if self.client.is_here() {
+            return Err(lost.into());
+        }
+        let mut request = self.request.clone();
+        if let Some(id) = &self.last_id {
+            request = request.header("last-event-id", id);
+        }
+        let mut last = lost.into();
+        for _ in 0..TRIES {
+            tokio::time::sleep(REST).await;
+            match self.client.begin(&request).await {
+                Ok(response) => {
+                    (self.response, self.parser) = (response, Parser::default());
+                    return Ok(());
+                }
+                Err(error) if may_pass(&error) => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Whether the same may go well later.
+fn may_pass(error: &anyhow::Error) -> bool {
+    let refused = error.downcast_ref::<Refused>();
+    refused.is_some_and(|refused| {
+        refused.retry_after_ms().is_some()
+            || [Code::Unavailable, Code::Timeout].iter().any(|code| refused.code() == code.as_str())
+    })
+}

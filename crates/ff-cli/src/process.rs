@@ -1,0 +1,31 @@
+//! What a server process is made of: a store whose calls are measured, the engine, and how it serves.
+
+use std::sync::Arc;
+
+use ff_core::backend::Backend;
+use ff_engine::Engine;
+use ff_observe::traced;
+use ff_server::ServerOptions;
+
+use crate::config::Settings;
+
+pub(crate) struct Process {
+    pub(crate) backend: Arc<dyn Backend>,
+    /// None where others do the background work.
+    pub(crate) engine: Option<Engine>,
+    pub(crate) options: ServerOptions,
+}
+
+impl Process {
+    pub(crate) fn new(backend: Arc<dyn Backend>, settings: Settings) -> Self {
+        let Settings { server, engine, engine_enabled, otlp_endpoint, .. } = settings;
+        let backend = server.metrics.around(backend);
+        let backend = if otlp_endpoint.is_some() { traced(backend) } else { backend };
+        let engine = engine_enabled.then(|| Engine::new(Arc::clone(&backend), engine));
+        let report = engine.as_ref().map(Engine::report);
+        if let Some(report) = &report {
+            server.metrics.watch(Arc::clone(report));
+        }
+        Self { backend, engine, options: ServerOptions { engine: report, ..server } }
+    }
+}

@@ -1,0 +1,86 @@
+//! The same verbs on a store, without a server.
+
+use ff_test::servers::{Server, ServerOptions};
+use serde_json::json;
+
+use crate::support::{Site, Told, ff};
+
+/// Submits, reads, changes, cancels and replays by commands that each open the store.
+fn one_life(store: &str) {
+    let on = |arguments: &[&str]| -> Told { ff(&[&["--store", store], arguments].concat()) };
+    let submit = ["submit", "--lane", "l", "--kind", "k", "--key", "k-1", "--json"];
+    let first = on(&submit).json();
+    assert_eq!(first["status"], "created");
+    assert_eq!(on(&submit).json()["execution_id"], first["execution_id"]);
+    let id = first["execution_id"].as_str().unwrap();
+    assert_eq!(on(&["ls", "-q"]).ok(), format!("{id}\n"));
+    assert_eq!(on(&["get", id, "--json"]).json()["public_state"], "waiting");
+    on(&["hold", id]).ok();
+    assert_eq!(on(&["explain", id, "--json"]).json()["cause"], "operator_hold");
+    on(&["release", id]).ok();
+    on(&["priority", id, "5"]).ok();
+    on(&["tag", id, "a.b=c"]).ok();
+    assert_eq!(on(&["watch", "none", "--json"]).problem(5), "invalid_input");
+    assert_eq!(
+        on(&["get", "{fp:1}:01890000-0000-7000-8000-000000000000", "--json"]).problem(3),
+        "execution_not_found"
+    );
+    on(&["cancel", id]).ok();
+    assert!(on(&["watch", id]).ok().contains("cancelled"));
+    on(&["replay", id]).ok();
+    on(&["cancel", id]).ok();
+    on(&["delete", id]).ok();
+    assert_eq!(on(&["ls", "-q"]).ok(), "");
+    on(&["migrate"]).ok();
+    assert!(on(&["doctor"]).ok().contains("no invariant is violated"));
+}
+
+#[test]
+fn on_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("ff.db").display());
+    let check = ["--store", &store, "migrate", "--check"];
+    assert_eq!(ff(&check).code, 4, "there is no store yet");
+    one_life(&store);
+    assert_eq!(ff(&check).ok(), "the store is up to date\n");
+}
+
+#[test]
+fn on_valkey() {
+    let server = Server::start(ServerOptions::default());
+    one_life(&format!("{}?prefix=cli", server.url()));
+}
+
+#[test]
+fn what_a_server_left_is_there() {
+    let mut site = Site::start();
+    let id = site.submit(&[]);
+    let task = site.claim();
+    task.print("stdout", "hello");
+    task.complete(&json!({ "a": 1 }));
+    let waits = site.submit(&[]);
+    site.claim().suspend(&["go"]);
+    let busy = ff(&["--store", &site.store, "ls"]);
+    assert_eq!(busy.code, 8, "the file has an owner");
+    assert!(busy.err.contains("leave --store out"), "{}", busy.err);
+    assert_eq!(ff(&["--store", &site.store, "ls", "--json"]).problem(8), "unavailable");
+    assert_eq!(site.running.terminate(), 0);
+    let on = |arguments: &[&str]| ff(&[&["--store", &site.store], arguments].concat());
+    assert_eq!(on(&["result", &id]).ok(), r#"{"a":1}"#);
+    assert_eq!(on(&["logs", &id]).ok(), "\"hello\"\n");
+    assert_eq!(on(&["logs", &id, "--follow"]).ok(), "\"hello\"\n");
+    assert!(on(&["approve", &waits]).ok().starts_with("accepted"));
+    assert_eq!(on(&["worker", "ls", "-q"]).ok(), "w-1\n");
+}
+
+#[test]
+fn a_server_on_valkey_and_a_store_opened_beside_it() {
+    let server = Server::start(ServerOptions::default());
+    let store = format!("{}?prefix=both", server.url());
+    let site = Site::on(store.clone(), tempfile::tempdir().unwrap());
+    let id = site.submit(&[]);
+    assert_eq!(ff(&["--store", &store, "ls", "-q"]).ok(), format!("{id}\n"));
+    site.claim().complete(&json!(1));
+    assert_eq!(ff(&["--store", &store, "result", &id]).ok(), "1");
+    assert!(site.ff(&["watch", &id]).ok().contains("completed"));
+}

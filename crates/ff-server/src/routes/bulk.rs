@@ -1,0 +1,172 @@
+//! Bulk operations: looked at before, made, paused, ended.
+
+use axum::http::header;
+use axum::response::Response;
+use ff_api::bulk::{Bulk, BulkPreview, BulkReply, NewBulk};
+use ff_api::list::{Counted, Page};
+use ff_core::error::{Code, EngineError, Refusal};
+use ff_core::id::{BulkId, Namespace};
+use ff_core::operation::{BulkCreated, BulkWish, Operation as _, SetBulk};
+use ff_core::read::{GetBulk, ListBulks};
+use ff_core::state::{self, BulkAction, BulkTargets, Scope};
+use ff_engine::acts;
+
+use super::manage::Nothing;
+use crate::call::Call;
+use crate::failure::Failed;
+use crate::route::Route;
+use crate::route::Verb::{Get, Post};
+use crate::{lists, namespaces, reply};
+use ff_core::state::Scope::{Admin, ExecutionsRead, ExecutionsWrite};
+
+/// A bulk operation looks at all that it may act on before it is made.
+const LOOKS_MS: u64 = 60_000;
+
+pub(super) const ROUTES: &[Route] = &[
+    Route::new(Post, "/v1/bulk", ExecutionsWrite, "Act on many executions", |call| {
+        Box::pin(create(call))
+    })
+    .takes::<NewBulk>()
+    .lasts(LOOKS_MS)
+    .audited()
+    .answers::<BulkReply>(202),
+    Route::new(Get, "/v1/bulk", ExecutionsRead, "List bulk operations, newest first", |call| {
+        Box::pin(list(call))
+    })
+    .asks::<Counted>()
+    .answers::<Page<Bulk>>(200),
+    Route::new(Get, "/v1/bulk/{bulk_id}", ExecutionsRead, "Read a bulk operation", |call| {
+        Box::pin(get(call))
+    })
+    .answers::<Bulk>(200),
+    Route::new(
+        Post,
+        "/v1/bulk/{bulk_id}/pause",
+        ExecutionsWrite,
+        "Pause a bulk operation",
+        |call| Box::pin(set(call, BulkWish::Pause)),
+    )
+    .takes::<Nothing>()
+    .audited()
+    .answers::<Bulk>(200),
+    Route::new(
+        Post,
+        "/v1/bulk/{bulk_id}/resume",
+        ExecutionsWrite,
+        "Let a bulk operation go on",
+        |call| Box::pin(set(call, BulkWish::Resume)),
+    )
+    .takes::<Nothing>()
+    .audited()
+    .answers::<Bulk>(200),
+    Route::new(
+        Post,
+        "/v1/bulk/{bulk_id}/abort",
+        ExecutionsWrite,
+        "End a bulk operation where it stands",
+        |call| Box::pin(set(call, BulkWish::Abort)),
+    )
+    .takes::<Nothing>()
+    .audited()
+    .answers::<Bulk>(200),
+];
+
+/// What a key must be allowed to do for an action: as for the same act on one execution.
+const fn scope_of(action: BulkAction) -> Scope {
+    match action {
+        BulkAction::Delete => Admin,
+        BulkAction::Cancel | BulkAction::Replay | BulkAction::Hold | BulkAction::Release => {
+            ExecutionsWrite
+        }
+    }
+}
+
+/// A bulk operation that is there for the caller.
+async fn found(call: &Call, bulk_id: BulkId) -> Result<Bulk, EngineError> {
+    let found = call.ask(GetBulk { bulk_id }).await?;
+    let found = found.filter(|bulk| serves(call, bulk));
+    let missing = (Code::BulkNotFound, "bulk operation");
+    let bulk = namespaces::own(found, &call.namespace, |bulk| &bulk.namespace, missing)?;
+    Ok((*bulk).into())
+}
+
+/// Whether all that it acts on is on lanes of the caller's key. Of listed executions that is not known.
+fn serves(call: &Call, bulk: &state::Bulk) -> bool {
+    call.caller.lanes().is_none()
+        || match &bulk.targets {
+            BulkTargets::Filter(filter) => {
+                !filter.lanes.is_empty() && filter.lanes.iter().all(|lane| call.caller.serves(lane))
+            }
+            BulkTargets::Ids(_) => false,
+        }
+}
+
+/// Keeps a new one to what the caller's key is for.
+fn restrict(call: &Call, targets: &mut BulkTargets) -> Result<(), Refusal> {
+    match targets {
+        BulkTargets::Filter(filter) => {
+            filter.lanes = call.caller.lanes_among(std::mem::take(&mut filter.lanes))?;
+            Ok(())
+        }
+        BulkTargets::Ids(_) if call.caller.lanes().is_some() => {
+            let detail = "a key with lanes acts on what a filter finds, not on listed executions";
+            Err(Refusal::new(Code::Forbidden, detail))
+        }
+        BulkTargets::Ids(_) => Ok(()),
+    }
+}
+
+async fn create(mut call: Call) -> Result<Response, Failed> {
+    let form: NewBulk = call.body()?;
+    let key = call.key(form.idempotency_key.clone(), "idempotency_key")?;
+    let dry_run = form.dry_run;
+    call.caller.need(scope_of(form.action))?;
+    let mut create = form.operation(call.namespace.clone(), key.as_ref())?;
+    restrict(&call, &mut create.targets)?;
+    if dry_run {
+        create.check()?;
+        let found = acts::preview(call.backend(), &call.namespace, &create.targets).await?;
+        return reply::ok(&BulkPreview { matched: found.matched, sample: found.sample });
+    }
+    let bulk_id = create.bulk_id;
+    let (created, matched) = acts::create_bulk(call.backend(), create).await?;
+    let reply = |status: &str| BulkReply { status: status.to_owned(), bulk_id, matched };
+    let response = match created {
+        BulkCreated::Created => reply::json(202, &reply("created"))?,
+        BulkCreated::AlreadySatisfied { .. } => reply::replayed(reply::ok(&reply("duplicate"))?),
+    };
+    Ok(reply::with(response, header::LOCATION, &format!("/v1/bulk/{bulk_id}")))
+}
+
+async fn list(call: Call) -> Result<Response, Failed> {
+    let paging: Counted = call.query()?;
+    let namespace = call.namespace.clone();
+    if call.caller.lanes().is_some() {
+        return list_own(&call, namespace, &paging).await;
+    }
+    let question = |cursor, limit| ListBulks { namespace: namespace.clone(), cursor, limit };
+    lists::page::<Bulk, _, _>(&call, paging, question).await
+}
+
+/// For a key with lanes: what acts on others is left out, so a page may be short.
+async fn list_own(call: &Call, namespace: Namespace, paging: &Counted) -> Result<Response, Failed> {
+    if paging.counts()? {
+        let detail = "a count of bulk operations needs a key of all lanes";
+        return Err(Refusal::new(Code::Forbidden, detail).into());
+    }
+    let (cursor, limit) = (paging.cursor.clone(), paging.limit());
+    let page = call.ask(ListBulks { namespace, cursor, limit }).await?;
+    let own = page.items.into_iter().filter(|bulk| serves(call, bulk));
+    reply::page(call, &Page::new(own.map(Bulk::from).collect(), page.next_cursor))
+}
+
+async fn get(call: Call) -> Result<Response, Failed> {
+    reply::ok(&found(&call, call.parsed("bulk_id")?).await?)
+}
+
+async fn set(mut call: Call, to: BulkWish) -> Result<Response, Failed> {
+    let Nothing {} = call.body()?;
+    let bulk_id = found(&call, call.parsed("bulk_id")?).await?.bulk_id;
+    call.act(SetBulk { bulk_id, to }).await?;
+    reply::ok(&found(&call, bulk_id).await?)
+}

@@ -74,6 +74,11 @@ impl Server {
             let detail = "engine.enabled is false, and --engine-only leaves nothing to do";
             return Err(Misconfigured(detail.to_owned()).into());
         }
+        if self.engine_only && settings.server.metrics_addr.is_some() {
+            let detail =
+                "server.metrics_addr is set, and --engine-only serves nothing, not even metrics";
+            return Err(Misconfigured(detail.to_owned()).into());
+        }
         let served = self.serve(settings).await;
         if let Some(exporter) = exporter {
             exporter.finish();

@@ -13,6 +13,7 @@ ff_test::on_every_store! {
     nothing_of_another_lane_is_there
     parts_of_a_record_need_their_scope
     an_operator_without_a_fence_needs_a_scope_of_its_own
+    what_a_bulk_operation_does_decides_its_scope
     lists_leave_other_lanes_out
     claims_stay_on_the_lanes_of_the_key
     a_flow_needs_the_lanes_of_all_its_members
@@ -439,8 +440,7 @@ async fn things(tenant: &Tenant<'_>) -> Things {
     });
     let flow = tenant.post("/v1/flows", graph).await.expect(201);
     let dimensions = json!({ "a": { "hard": 9 } });
-    let budget =
-        json!({ "scope_type": "custom", "scope_id": "s", "dimensions": dimensions.clone() });
+    let budget = json!({ "scope_type": "custom", "scope_id": "s", "dimensions": dimensions });
     let budget = tenant.post("/v1/budgets", budget).await.expect(201);
     let quota = json!({ "window_seconds": 1, "max_requests_per_window": 9, "max_concurrent": 9 });
     let quota = tenant.post("/v1/quotas", quota).await.expect(201);
@@ -627,6 +627,18 @@ async fn an_operator_without_a_fence_needs_a_scope_of_its_own(site: &Site) {
     worker.post(&path, by_override.clone()).await.problem(403, "forbidden");
     operator.post(&path, scene.task.with(json!({}))).await.problem(403, "forbidden");
     operator.post(&path, by_override).await.expect(200);
+}
+
+async fn what_a_bulk_operation_does_decides_its_scope(site: &Site) {
+    let owner = site.owner().await;
+    let with = |scopes: Value| owner.makes(json!({ "scopes": scopes }));
+    let (writer, admin) = (with(json!(["executions:write"])).await, with(json!(["admin"])).await);
+    let bulk =
+        |action: &str| json!({ "action": action, "filter": { "lane": "l" }, "dry_run": true });
+    writer.post("/v1/bulk", bulk("hold")).await.expect(200);
+    writer.post("/v1/bulk", bulk("delete")).await.problem(403, "forbidden");
+    admin.post("/v1/bulk", bulk("delete")).await.expect(200);
+    admin.post("/v1/bulk", bulk("hold")).await.problem(403, "forbidden");
 }
 
 async fn lists_leave_other_lanes_out(site: &Site) {

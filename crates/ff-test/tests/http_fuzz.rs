@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ff_test::http::Site;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 ff_test::on_every_store! { the_description_tells_the_truth }
@@ -26,7 +26,23 @@ const CHECKS: [&str; 4] = [
 /// Names of things that there are, so that requests come further than to "not found".
 async fn names(site: &Site) -> Vec<(&'static str, String)> {
     let task = site.start(json!({})).await;
+    let member = json!({ "name": "a", "lane": "l", "kind": "k" });
+    let flow = site.post("/v1/flows", json!({ "kind": "k", "members": [member] })).await;
+    let dimensions = json!({ "a": { "hard": 9 } });
+    let budget = json!({ "scope_type": "custom", "scope_id": "s", "dimensions": dimensions });
+    let budget = site.post("/v1/budgets", budget).await;
+    let quota = json!({ "window_seconds": 1, "max_requests_per_window": 9, "max_concurrent": 9 });
+    let quota = site.post("/v1/quotas", quota).await;
+    let bulk = json!({ "action": "hold", "filter": { "lane": "l", "kind": "none" } });
+    let bulk = site.post("/v1/bulk", bulk).await;
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
     vec![
+        ("flow_id", text(&flow.expect(201)["flow_id"])),
+        ("budget_id", text(&budget.expect(201)["budget_id"])),
+        ("quota_policy_id", text(&quota.expect(201)["quota_policy_id"])),
+        ("bulk_id", text(&bulk.expect(202)["bulk_id"])),
+        ("lane", "l".to_owned()),
+        ("namespace", "default".to_owned()),
         ("execution_id", task.id),
         ("attempt_index", "0".to_owned()),
         ("worker_instance_id", "w-1".to_owned()),
@@ -52,7 +68,8 @@ async fn the_description_tells_the_truth(site: &Site) {
     fuzzer.args(["-m", "schemathesis.cli", "--config-file"]).arg(file).arg("run");
     fuzzer.arg(format!("http://{}/openapi.json", site.addr));
     fuzzer.args(["--phases", "fuzzing", "--max-examples", EXAMPLES, "--workers", "2"]);
-    fuzzer.args(["--request-timeout", "30", "--no-color", "--seed", "1"]);
+    // Longer than any wait that it may ask for.
+    fuzzer.args(["--request-timeout", "90", "--no-color", "--seed", "1"]);
     fuzzer.args(["--generation-database", "none"]);
     fuzzer.args(CHECKS.iter().flat_map(|check| ["-c", check]));
     let ran = fuzzer.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -39,6 +39,14 @@ fn metrics_have_an_address_of_their_own() {
     assert!(other.starts_with("HTTP/1.1 404"), "and nothing else: {other}");
 }
 
+#[test]
+fn who_serves_nothing_refuses_an_address_for_metrics() {
+    let metrics = "server.metrics_addr=127.0.0.1:0";
+    let told = ff(&["server", "--store", "sqlite::memory:", "--engine-only", "--set", metrics]);
+    assert_eq!(told.code, 2, "{told:?}");
+    assert!(told.err.contains("server.metrics_addr"), "{told:?}");
+}
+
 /// Takes requests until all parts have come.
 fn collected(listener: &TcpListener, parts: &[&str]) -> Vec<u8> {
     let mut all = Vec::new();

@@ -28,6 +28,7 @@ pub(super) const ROUTES: &[Route] = &[
     })
     .takes::<NewBulk>()
     .lasts(LOOKS_MS)
+    .or(Admin)
     .audited()
     .answers::<BulkReply>(202),
     Route::new(Get, "/v1/bulk", ExecutionsRead, "List bulk operations, newest first", |call| {

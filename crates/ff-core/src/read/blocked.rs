@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Seen;
-use super::walk::{Listed, Walk};
+use super::walk::{Listed, Walk, paged};
 use crate::capability::Capabilities;
 use crate::cursor;
 use crate::error::Refusal;
@@ -75,17 +75,7 @@ impl Walk for ListBlocked {
 
     type Item = ListedBlock;
 
-    fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    fn cursor(&self) -> Option<&str> {
-        self.cursor.as_deref()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit
-    }
+    paged!();
 
     fn see(&self, at: &ListingPosition, found: Listed<'_>, _: TimestampMs) -> Seen<ListedBlock> {
         let Listed::Execution(execution) = found else { return Seen::Passed };
@@ -115,17 +105,7 @@ impl Walk for ListLimited {
 
     type Item = Limited;
 
-    fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    fn cursor(&self) -> Option<&str> {
-        self.cursor.as_deref()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit
-    }
+    paged!();
 
     fn see(&self, at: &ListingPosition, found: Listed<'_>, _: TimestampMs) -> Seen<Limited> {
         let Listed::Execution(execution) = found else { return Seen::Passed };

@@ -1,7 +1,7 @@
 //! What users see of a bulk operation.
 
 use super::Seen;
-use super::walk::{Listed, Walk};
+use super::walk::{Listed, Walk, paged};
 use crate::id::{BulkId, Namespace};
 use crate::state::{Bulk, List, ListingPosition, Part};
 use crate::time::TimestampMs;
@@ -25,17 +25,7 @@ impl Walk for ListBulks {
 
     type Item = Bulk;
 
-    fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    fn cursor(&self) -> Option<&str> {
-        self.cursor.as_deref()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit
-    }
+    paged!();
 
     fn see(&self, _: &ListingPosition, found: Listed<'_>, _: TimestampMs) -> Seen<Bulk> {
         let Listed::Document(document, _) = found else { return Seen::Passed };

@@ -1,7 +1,7 @@
 //! What users see of a quota policy.
 
 use super::Seen;
-use super::walk::{Listed, Walk};
+use super::walk::{Listed, Walk, paged};
 use crate::id::{Namespace, QuotaPolicyId};
 use crate::state::{Document, Holder, List, ListingPosition, QuotaPolicy, QuotaSpec, SlotId};
 use crate::time::TimestampMs;
@@ -76,17 +76,7 @@ impl Walk for ListQuotaPolicies {
 
     type Item = QuotaPolicySnapshot;
 
-    fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    fn cursor(&self) -> Option<&str> {
-        self.cursor.as_deref()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit
-    }
+    paged!();
 
     fn see(
         &self,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::walk::{Listed, Walk};
+use super::walk::{Listed, Walk, paged};
 use super::{Leaf, Page, Seen, WorkerSnapshot};
 use crate::capability::Capabilities;
 use crate::cursor;
@@ -168,17 +168,7 @@ impl Walk for ListUnrouted {
 
     type Item = Unrouted;
 
-    fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    fn cursor(&self) -> Option<&str> {
-        self.cursor.as_deref()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit
-    }
+    paged!();
 
     fn see(&self, at: &ListingPosition, found: Listed<'_>, _: TimestampMs) -> Seen<Unrouted> {
         let Listed::Execution(execution) = found else { return Seen::Passed };
@@ -210,17 +200,7 @@ impl Walk for ListOffers {
 
     type Item = Offer;
 
-    fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    fn cursor(&self) -> Option<&str> {
-        self.cursor.as_deref()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit
-    }
+    paged!();
 
     fn see(&self, _: &ListingPosition, found: Listed<'_>, now: TimestampMs) -> Seen<Offer> {
         let Listed::Document(document, _) = found else { return Seen::Passed };

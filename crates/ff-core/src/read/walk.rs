@@ -7,6 +7,25 @@ use crate::id::Namespace;
 use crate::state::{Document, Execution, List, ListingPosition, MemberCounts};
 use crate::time::TimestampMs;
 
+/// What a [`Walk`] says of itself, of a question whose fields have these names.
+macro_rules! paged {
+    () => {
+        fn namespace(&self) -> &$crate::id::Namespace {
+            &self.namespace
+        }
+
+        fn cursor(&self) -> Option<&str> {
+            self.cursor.as_deref()
+        }
+
+        fn limit(&self) -> u32 {
+            self.limit
+        }
+    };
+}
+
+pub(super) use paged;
+
 /// What an entry of a list leads to.
 #[derive(Debug, Clone, Copy)]
 pub enum Listed<'a> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::walk::{Listed, Walk};
+use super::walk::{Listed, Walk, paged};
 use super::{Leaf, Page, Seen};
 use crate::capability::Capabilities;
 use crate::cursor;
@@ -169,17 +169,7 @@ impl Walk for ListWorkers {
 
     type Item = WorkerSnapshot;
 
-    fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    fn cursor(&self) -> Option<&str> {
-        self.cursor.as_deref()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit
-    }
+    paged!();
 
     fn see(
         &self,
@@ -202,17 +192,7 @@ impl Walk for ListWorkers {
 }
 
 impl LeaseWalk for LeasesOf {
-    fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    fn cursor(&self) -> Option<&str> {
-        self.cursor.as_deref()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit
-    }
+    paged!();
 
     fn wants(&self, lease: &ListedLease, _: TimestampMs) -> bool {
         let asked = self.worker_instance_id.as_ref();
@@ -225,17 +205,7 @@ impl LeaseWalk for LeasesOf {
 }
 
 impl LeaseWalk for ListExpiredLeases {
-    fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    fn cursor(&self) -> Option<&str> {
-        self.cursor.as_deref()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit
-    }
+    paged!();
 
     fn wants(&self, lease: &ListedLease, now: TimestampMs) -> bool {
         self.ends_by(now).is_some_and(|end| lease.expires_at <= end)

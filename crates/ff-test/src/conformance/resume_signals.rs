@@ -152,13 +152,14 @@ pub async fn a_claim_stops_before_signals_make_its_reply_too_large(world: &World
 pub async fn a_task_larger_than_a_reply_holds_nobody_up(world: &World) {
     let most = u8::try_from(limits::CLAIM_REPLY_BYTES / limits::SIGNAL_PAYLOAD_BYTES).unwrap();
     let mut left = resumed_with(world, &[most + 1, 1, 1]).await;
-    for _ in 0..2 {
+    // How many go along with it depends on who stands beside whom in a partition.
+    while !left.is_empty() {
         let tasks = world.claim(10).await;
+        assert!(!tasks.is_empty(), "each claim takes some: {left:?} are left");
         let along: usize = tasks.iter().map(|task| carried(task).1).sum();
         assert!(along <= limits::CLAIM_REPLY_BYTES, "{along} bytes in {} tasks", tasks.len());
         left.retain(|id| tasks.iter().all(|task| task.execution_id != *id));
     }
-    assert_eq!(left, [], "two claims take them all");
 }
 
 pub async fn what_a_suspend_left_counts_in_a_reply(world: &World) {

@@ -67,6 +67,9 @@ pub struct Heartbeat {
     /// The leases that it holds; renewed by the same call.
     #[serde(default)]
     pub leases: Vec<RenewItem>,
+    /// `cursor` of the heartbeat before: what was stopped since is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
 }
 
 /// What a worker is told.
@@ -79,6 +82,22 @@ pub struct News {
     pub drain: bool,
     /// In the order in which they were listed.
     pub leases: Vec<LeaseNews>,
+    /// Tasks that were taken from the worker since `after`, or since it began to wait.
+    pub stopped: Vec<StoppedTask>,
+    /// Where the next heartbeat goes on; absent for one that neither waited nor went on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// A task that was taken from its worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StoppedTask {
+    pub execution_id: ExecutionId,
+    /// The lease that is over.
+    pub lease_epoch: u64,
+    /// `cancelled`, or `lost`: the lease ran out or was revoked, or a deadline has passed.
+    pub by: String,
+    pub reason: String,
 }
 
 /// A task that nobody wants any more.

@@ -4,7 +4,7 @@
 //! charges it the sum of all weights. Credits travel with the claim, so a store that keeps nothing
 //! of a worker still serves its lanes in proportion over many claims.
 
-use crate::operation::{LaneOrder, LaneShare};
+use crate::operation::{LaneOrder, LaneShare, Task};
 
 /// The rota of one claim.
 #[derive(Debug, Clone)]
@@ -61,6 +61,23 @@ impl Rota {
     pub fn into_shares(self) -> Vec<LaneShare> {
         self.shares
     }
+}
+
+/// The shares of a worker after a claim that brought these tasks. A lane without work must not save
+/// up turns, so no credit is larger than one round.
+pub fn charged(shares: &[LaneShare], order: LaneOrder, tasks: &[Task]) -> Vec<LaneShare> {
+    let mut rota = Rota::new(shares, order);
+    for task in tasks {
+        if let Some(lane) = shares.iter().position(|share| share.lane == task.lane) {
+            rota.charge(lane);
+        }
+    }
+    let round: i64 = shares.iter().map(|share| i64::from(share.weight)).sum();
+    let mut shares = rota.into_shares();
+    for share in &mut shares {
+        share.credit = share.credit.clamp(-round, round);
+    }
+    shares
 }
 
 #[cfg(test)]

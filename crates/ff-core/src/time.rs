@@ -18,6 +18,12 @@ impl TimestampMs {
         Self(self.0.saturating_add_unsigned(ms))
     }
 
+    /// Earlier by `ms`; stops at the first representable instant instead of wrapping.
+    #[must_use]
+    pub fn before(self, ms: u64) -> Self {
+        Self(self.0.saturating_sub_unsigned(ms))
+    }
+
     /// Milliseconds from `earlier` to this; 0 when `earlier` is not earlier.
     pub fn since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)

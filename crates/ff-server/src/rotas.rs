@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use ff_core::id::{LaneId, Namespace, WorkerInstanceId};
 use ff_core::operation::{Claim, Task};
 use ff_core::recent::Recent;
-use ff_core::rota::Rota;
+use ff_core::rota;
 
 /// Workers of one generation that are remembered. Who is forgotten begins anew.
 const REMEMBERED: usize = 10_000;
@@ -34,23 +34,14 @@ impl Rotas {
         }
     }
 
-    /// Charges the lanes that tasks came from. A lane without work must not save up turns, so no
-    /// credit is larger than one round.
+    /// Charges the lanes that tasks came from.
     pub(crate) fn charge(&self, claim: &Claim, tasks: &[Task]) {
         if claim.lanes.len() < 2 || tasks.is_empty() {
             return;
         }
-        let mut rota = Rota::new(&claim.lanes, claim.order);
-        for task in tasks {
-            if let Some(lane) = claim.lanes.iter().position(|share| share.lane == task.lane) {
-                rota.charge(lane);
-            }
-        }
-        let round: i64 = claim.lanes.iter().map(|share| i64::from(share.weight)).sum();
-        let credits = rota.into_shares().into_iter();
-        let credits = credits.map(|share| (share.lane, share.credit.clamp(-round, round)));
+        let shares = rota::charged(&claim.lanes, claim.order, tasks).into_iter();
+        let credits = shares.map(|share| (share.lane, share.credit)).collect();
         let worker = (claim.namespace.clone(), claim.worker_instance_id.clone());
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.keep(worker, credits.collect());
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).keep(worker, credits);
     }
 }

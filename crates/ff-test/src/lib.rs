@@ -36,6 +36,7 @@ pub mod lives;
 pub mod oracle;
 pub mod output;
 pub mod registered;
+pub mod sdk;
 pub mod servers;
 pub mod signalling;
 pub mod sound;

@@ -35,6 +35,18 @@ pub enum WaitpointRef {
     Key(WaitpointKey),
 }
 
+impl From<WaitpointId> for WaitpointRef {
+    fn from(id: WaitpointId) -> Self {
+        Self::Id(id)
+    }
+}
+
+impl From<WaitpointKey> for WaitpointRef {
+    fn from(key: WaitpointKey) -> Self {
+        Self::Key(key)
+    }
+}
+
 /// Closes a waitpoint: no signal is accepted any more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CloseWaitpoint {

@@ -160,6 +160,11 @@ impl From<FrameId> for StreamCursor {
 }
 
 impl StreamCursor {
+    /// Before everything: what a tail begins with that wants all of it.
+    pub const fn from_beginning() -> Self {
+        Self::Id { ms: 0, seq: 0 }
+    }
+
     /// Refuses a place that no clock shows.
     fn check(self, field: &'static str) -> Result<(), Refusal> {
         match self {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::error::{Code, EngineError, Refusal};
-use ff_core::event::{Event, EventKind};
+use ff_core::event::{Detail, Envelope, Event, EventKind};
 use ff_core::id::{DocumentId, ExecutionId, LaneId, LeaseId, Namespace, Subject, WorkerInstanceId};
 use ff_core::limits;
 use ff_core::operation::{Command, HeartbeatWorker, Operation, Renew, Renewed, WorkerBeat};
@@ -20,6 +20,8 @@ pub struct Heartbeat {
     pub boot_id: String,
     /// The leases that it holds; renewed with it.
     pub leases: Vec<Renew>,
+    /// The cursor of the news before: what was stopped since is told, however long ago that was.
+    pub after: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +41,10 @@ pub struct News {
     pub drain: bool,
     /// What became of each lease, in the order in which they were listed.
     pub leases: Vec<Result<Renewed, EngineError>>,
+    /// Tasks that were taken from the worker since `after`, or since it began to wait, listed or not.
+    pub stopped: Vec<Stopped>,
+    /// Where the next heartbeat goes on; none for one that neither waited nor went on.
+    pub cursor: Option<String>,
 }
 
 /// A task that nobody wants any more.
@@ -47,6 +53,23 @@ pub struct Cancellation {
     pub execution_id: ExecutionId,
     pub lease_id: LeaseId,
     pub reason: String,
+}
+
+/// A task that was taken from its worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    pub execution_id: ExecutionId,
+    /// The lease that is over.
+    pub lease_epoch: u64,
+    pub by: StoppedBy,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoppedBy {
+    /// Nobody wants its outcome any more.
+    Cancel { reason: String },
+    /// Its lease ran out or was revoked, or its deadline has passed.
+    Loss,
 }
 
 /// A look at everything, and how long the worker lives without the next.
@@ -65,20 +88,30 @@ pub async fn heartbeat(
     check(heartbeat, wait)?;
     let deadline = Instant::now() + wait;
     // The place in the log comes before the look: nothing can happen in between.
-    let mut watch = if wait.is_zero() { None } else { Some(Watch::now(backend, heartbeat).await?) };
+    let mut watch = Watch::begin(backend, heartbeat, wait).await?;
     loop {
         let look = look(backend, heartbeat).await?;
         let left = deadline.saturating_duration_since(Instant::now());
-        let Some(watch) = watch.as_mut().filter(|_| !look.is_news && !left.is_zero()) else {
-            return Ok(look.beat);
+        let is_news = |watch: &Watch| look.is_news || !watch.stopped.is_empty();
+        let goes_on = |watch: &&mut Watch| !is_news(watch) && !left.is_zero();
+        let Some(watching) = watch.as_mut().filter(goes_on) else {
+            return Ok(with_stopped(look.beat, watch));
         };
         // Whoever waits here is alive, and must not be called dead meanwhile.
         let refresh_in = Duration::from_millis(look.ttl_ms / 3);
-        let told = watch.wait(backend, left.min(refresh_in)).await?;
+        let told = watching.wait(backend, left.min(refresh_in)).await?;
         if !told && refresh_in >= left {
-            return Ok(look.beat);
+            return Ok(with_stopped(look.beat, watch));
         }
     }
+}
+
+fn with_stopped(mut beat: Beat, watch: Option<Watch>) -> Beat {
+    if let (Beat::Refreshed(news), Some(watch)) = (&mut beat, watch) {
+        news.stopped = watch.stopped;
+        news.cursor = Some(watch.cursor);
+    }
+    beat
 }
 
 fn check(heartbeat: &Heartbeat, wait: Duration) -> Result<(), Refusal> {
@@ -111,7 +144,8 @@ async fn look(backend: &dyn Backend, heartbeat: &Heartbeat) -> Result<Look, Engi
     };
     let cancellations = cancellations(backend, heartbeat, &leases).await?;
     let is_news = news || !cancellations.is_empty();
-    let news = News { next_expiry, cancellations, paused_lanes, drain, leases };
+    let (stopped, cursor) = (Vec::new(), None);
+    let news = News { next_expiry, cancellations, paused_lanes, drain, leases, stopped, cursor };
     Ok(Look { beat: Beat::Refreshed(news), ttl_ms, is_news })
 }
 
@@ -147,30 +181,48 @@ struct Watch {
     instance: WorkerInstanceId,
     filter: EventFilter,
     cursor: String,
+    stopped: Vec<Stopped>,
 }
 
 impl Watch {
-    async fn now(backend: &dyn Backend, heartbeat: &Heartbeat) -> Result<Self, EngineError> {
-        let kinds = [
-            EventKind::Cancelled,
-            EventKind::LaneChanged,
-            EventKind::WorkerDraining,
-            EventKind::WorkerLost,
-        ];
-        let filter = EventFilter {
-            kinds_of_event: kinds.to_vec(),
-            namespace: Some(heartbeat.namespace.clone()),
-            ..EventFilter::default()
-        };
-        let follow = Follow { filter: filter.clone(), from: From::Now, limit: 1 };
-        let cursor = backend.events(follow, Duration::ZERO).await?.cursor;
+    const KINDS: [EventKind; 7] = [
+        EventKind::Cancelled,
+        EventKind::Expired,
+        EventKind::LaneChanged,
+        EventKind::LeaseExpired,
+        EventKind::LeaseRevoked,
+        EventKind::WorkerDraining,
+        EventKind::WorkerLost,
+    ];
+
+    /// None for a heartbeat that neither waits nor goes on.
+    async fn begin(
+        backend: &dyn Backend,
+        heartbeat: &Heartbeat,
+        wait: Duration,
+    ) -> Result<Option<Self>, EngineError> {
+        if wait.is_zero() && heartbeat.after.is_none() {
+            return Ok(None);
+        }
         let instance = heartbeat.worker_instance_id.clone();
-        Ok(Self {
+        let mut watch = Self {
             worker: DocumentId::worker(&heartbeat.namespace, &instance).into(),
             instance,
-            filter,
-            cursor,
-        })
+            filter: EventFilter {
+                kinds_of_event: Self::KINDS.to_vec(),
+                namespace: Some(heartbeat.namespace.clone()),
+                ..EventFilter::default()
+            },
+            cursor: heartbeat.after.clone().unwrap_or_default(),
+            stopped: Vec::new(),
+        };
+        if heartbeat.after.is_none() {
+            let follow = Follow { filter: watch.filter.clone(), from: From::Now, limit: 1 };
+            watch.cursor = backend.events(follow, Duration::ZERO).await?.cursor;
+        } else if wait.is_zero() {
+            watch.wait(backend, Duration::ZERO).await?;
+        }
+        Ok(Some(watch))
     }
 
     /// Whether something came that makes another look worth it.
@@ -183,17 +235,38 @@ impl Watch {
             let follow = Follow { filter, from, limit: limits::PAGE_MAX };
             let after = backend.events(follow, left).await?;
             self.cursor = after.cursor;
-            let concerns = |event: &Event| match event.kind {
-                EventKind::Cancelled => event.worker_instance_id.as_ref() == Some(&self.instance),
-                EventKind::LaneChanged => true,
-                _ => event.subject == self.worker,
-            };
-            if after.gap || after.items.iter().any(|envelope| concerns(&envelope.event)) {
+            let mut concerns = after.gap;
+            for Envelope { event, .. } in &after.items {
+                let stopped = self.stopped_by(event);
+                concerns |= stopped.is_some() || self.concerns(event);
+                self.stopped.extend(stopped);
+            }
+            if concerns {
                 return Ok(true);
             }
             if left.is_zero() {
                 return Ok(false);
             }
         }
+    }
+
+    fn concerns(&self, event: &Event) -> bool {
+        event.kind == EventKind::LaneChanged || event.subject == self.worker
+    }
+
+    /// The task of this worker that an event has stopped.
+    fn stopped_by(&self, event: &Event) -> Option<Stopped> {
+        let Subject::Execution(execution_id) = event.subject else { return None };
+        if event.worker_instance_id.as_ref() != Some(&self.instance) {
+            return None;
+        }
+        let by = match (event.kind, event.data.get("reason")) {
+            (EventKind::Cancelled, Some(Detail::Text(reason))) => {
+                StoppedBy::Cancel { reason: reason.clone() }
+            }
+            (EventKind::Cancelled, _) => StoppedBy::Cancel { reason: String::new() },
+            _ => StoppedBy::Loss,
+        };
+        Some(Stopped { execution_id, lease_epoch: event.lease_epoch?, by })
     }
 }

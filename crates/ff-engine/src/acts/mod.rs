@@ -12,5 +12,5 @@ pub use audit::audit;
 pub use budget::{admit, enforce};
 pub use bulk::{Preview, carry_on, create as create_bulk, preview};
 pub use errand::carry_out;
-pub use heartbeat::{Beat, Cancellation, Heartbeat, News, heartbeat};
+pub use heartbeat::{Beat, Cancellation, Heartbeat, News, Stopped, StoppedBy, heartbeat};
 pub use leave::{deregister, mark_dead, take_leases};

@@ -5,7 +5,7 @@ use ff_api::lease::{RenewItem, RenewedItem};
 use ff_api::list::{Counted, Page};
 use ff_api::problem::Problem;
 use ff_api::worker::{
-    Cancellation, Heartbeat, LeaseNews, News, Reason, Register, Registered, Worker,
+    Cancellation, Heartbeat, LeaseNews, News, Reason, Register, Registered, StoppedTask, Worker,
 };
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::id::WorkerInstanceId;
@@ -14,7 +14,7 @@ use ff_core::operation::{
     DeregisterWorker, DrainWorker, MarkWorkerDead, Renew, Renewed, WorkerGone, WorkerRegistered,
 };
 use ff_core::read::{DescribeWorker, ListWorkers, WorkerSnapshot};
-use ff_engine::acts::{self, Beat};
+use ff_engine::acts::{self, Beat, StoppedBy};
 
 use super::manage::Nothing;
 use crate::call::Call;
@@ -198,6 +198,7 @@ async fn heartbeat(mut call: Call) -> Result<Response, Failed> {
         worker_instance_id: instance(&call)?,
         boot_id: form.boot_id,
         leases: passed,
+        after: form.after,
     };
     let news = match beat(&call, &heartbeat).await? {
         Beat::Refreshed(news) => news,
@@ -219,6 +220,8 @@ async fn heartbeat(mut call: Call) -> Result<Response, Failed> {
         cancellations: news.cancellations.into_iter().map(cancellation).collect(),
         paused_lanes: news.paused_lanes,
         drain: news.drain,
+        stopped: news.stopped.into_iter().map(stopped).collect(),
+        cursor: news.cursor,
     })
 }
 
@@ -235,6 +238,15 @@ async fn beat(call: &Call, heartbeat: &acts::Heartbeat) -> Result<Beat, EngineEr
 fn cancellation(cancellation: acts::Cancellation) -> Cancellation {
     let acts::Cancellation { execution_id, lease_id, reason } = cancellation;
     Cancellation { execution_id, lease_id, reason }
+}
+
+fn stopped(stopped: acts::Stopped) -> StoppedTask {
+    let (by, reason) = match stopped.by {
+        StoppedBy::Cancel { reason } => ("cancelled", reason),
+        StoppedBy::Loss => ("lost", String::new()),
+    };
+    let acts::Stopped { execution_id, lease_epoch, .. } = stopped;
+    StoppedTask { execution_id, lease_epoch, by: by.to_owned(), reason }
 }
 
 /// A lease to renew, if the caller may.

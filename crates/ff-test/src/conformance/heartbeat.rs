@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use ff_core::error::Code;
+use ff_core::id::ExecutionId;
 use ff_core::limits;
 use ff_core::operation::{Renew, Task};
 use ff_core::state::LaneState;
-use ff_engine::acts::{self, Beat, Heartbeat, News};
+use ff_engine::acts::{self, Beat, Heartbeat, News, Stopped, StoppedBy};
 use tokio::time::timeout;
 
 use crate::fleet::{beat, drain, mark_dead, register, set_lane};
@@ -17,7 +18,7 @@ fn heartbeat(tasks: &[&Task]) -> Heartbeat {
     let ff_core::operation::HeartbeatWorker { namespace, worker_instance_id, boot_id } =
         beat("pool-1");
     let leases = tasks.iter().map(|task| renew(task)).collect();
-    Heartbeat { namespace, worker_instance_id, boot_id, leases }
+    Heartbeat { namespace, worker_instance_id, boot_id, leases, after: None }
 }
 
 async fn news(world: &World, heartbeat: &Heartbeat, wait: Duration) -> News {
@@ -119,6 +120,50 @@ pub async fn news_of_others_is_none(world: &World) {
     let asked = heartbeat(&[]);
     let (told, ()) = tokio::join!(news(world, &asked, Duration::from_millis(200)), other);
     assert_eq!((told.drain, told.paused_lanes.len()), (false, 0));
+}
+
+/// What was stopped: whose lease, and by a cancel with which reason.
+fn stopped(news: &News) -> Vec<(ExecutionId, u64, Option<String>)> {
+    let shown = |stopped: &Stopped| match &stopped.by {
+        StoppedBy::Cancel { reason } => Some(reason.clone()),
+        StoppedBy::Loss => None,
+    };
+    let one = |s: &Stopped| (s.execution_id, s.lease_epoch, shown(s));
+    news.stopped.iter().map(one).collect()
+}
+
+pub async fn tasks_that_were_stopped_are_told_unlisted(world: &World) {
+    world.act(register("pool-1")).await;
+    let tasks = [(); 3].map(|()| world.work());
+    let mut started = Vec::new();
+    for submit in tasks {
+        started.push(world.start(submit).await);
+    }
+    world.advance(1).await;
+    let asked = heartbeat(&[]);
+    let wait = || news(world, &asked, PATIENCE);
+    let (told, _) = tokio::join!(wait(), world.act(cancel(started[0].execution_id)));
+    let cancelled = (started[0].execution_id, 1, Some("not wanted".to_owned()));
+    assert_eq!(stopped(&told), [cancelled]);
+    assert_eq!(told.cancellations, [], "it was not listed");
+    // Nothing is missed between two heartbeats, whether they wait or not.
+    world.act(crate::world::revoke(started[1].execution_id)).await;
+    let asked = Heartbeat { after: told.cursor, ..asked };
+    for wait in [Duration::ZERO, PATIENCE] {
+        let told = news(world, &asked, wait).await;
+        assert_eq!(stopped(&told), [(started[1].execution_id, 1, None)]);
+    }
+    let told = news(world, &asked, Duration::ZERO).await;
+    let asked = Heartbeat { after: told.cursor, ..asked };
+    assert_eq!(stopped(&news(world, &asked, Duration::ZERO).await), []);
+    assert_eq!(news(world, &heartbeat(&[]), Duration::ZERO).await.cursor, None);
+}
+
+pub async fn a_cursor_that_is_none_is_refused(world: &World) {
+    world.act(register("pool-1")).await;
+    let asked = Heartbeat { after: Some("nowhere".to_owned()), ..heartbeat(&[]) };
+    let beat = acts::heartbeat(&*world.backend, &asked, Duration::ZERO).await;
+    assert_eq!(code(beat), Code::InvalidCursor);
 }
 
 pub async fn nobody_waits_for_a_worker_that_is_not_registered(world: &World) {

@@ -671,6 +671,8 @@ suite! { ($)
         it_tells_of_paused_lanes_and_of_draining
         waiting_ends_with_news
         waiting_without_news_ends_with_its_time
+        tasks_that_were_stopped_are_told_unlisted
+        a_cursor_that_is_none_is_refused
         news_of_others_is_none
         nobody_waits_for_a_worker_that_is_not_registered
         a_heartbeat_has_limits

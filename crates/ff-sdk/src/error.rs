@@ -1,0 +1,126 @@
+//! What a call of the SDK may end in when it does not end well.
+
+use ff_core::error::{Code, EngineError, Refusal};
+
+/// Failure of a call.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SdkError {
+    /// The store or the server did not answer as it should. What was asked may be asked again.
+    #[error(transparent)]
+    Backend(EngineError),
+    /// The same, with the act during which it happened.
+    #[error("{context}: {source}")]
+    BackendContext { context: String, source: EngineError },
+    /// The engine understood and refused; the code says why.
+    #[error(transparent)]
+    Engine(EngineError),
+    /// A setting or an argument is wrong. Nothing was sent.
+    #[error("{}{field}: {message}", context.map(|context| format!("{context}: ")).unwrap_or_default())]
+    Config {
+        /// The call that got it, where it was a call.
+        context: Option<&'static str>,
+        field: &'static str,
+        message: String,
+    },
+    /// All permits of the worker are taken. Whatever was to be claimed is untouched.
+    #[error("the worker runs as many tasks as it may; nothing was claimed")]
+    WorkerAtCapacity,
+    /// A server could not be talked to.
+    #[error("{message}")]
+    Http { message: String },
+    /// A server refused an administrative call.
+    #[error("{code} (HTTP {status}): {message}")]
+    AdminApi {
+        status: u16,
+        /// Also one that this version does not know.
+        code: String,
+        message: String,
+        retryable: bool,
+        /// The document as it came.
+        body: String,
+    },
+}
+
+impl SdkError {
+    /// A setting that is wrong.
+    pub fn config(field: &'static str, message: impl ToString) -> Self {
+        Self::Config { context: None, field, message: message.to_string() }
+    }
+
+    pub(crate) fn argument(
+        context: &'static str,
+        field: &'static str,
+        message: impl ToString,
+    ) -> Self {
+        Self::Config { context: Some(context), field, message: message.to_string() }
+    }
+
+    /// Says what was being done, where it was the store or the server that failed.
+    #[must_use]
+    pub fn during(self, context: impl Into<String>) -> Self {
+        match self {
+            Self::Backend(source) => Self::BackendContext { context: context.into(), source },
+            other => other,
+        }
+    }
+
+    /// What the engine or the store said, if it was one of them.
+    pub fn engine_error(&self) -> Option<&EngineError> {
+        match self {
+            Self::Backend(error) | Self::Engine(error) => Some(error),
+            Self::BackendContext { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// The stable code, where there is one.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::AdminApi { code, .. } => code.parse().ok(),
+            Self::WorkerAtCapacity => Some(Code::ResourceExhausted),
+            Self::Config { .. } => Some(Code::InvalidInput),
+            Self::Http { .. } => Some(Code::Unavailable),
+            other => other.engine_error().map(EngineError::code),
+        }
+    }
+
+    /// Whether the same call may go well later.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Backend(_) | Self::BackendContext { .. } => true,
+            Self::Engine(error) => error.is_retryable(),
+            Self::WorkerAtCapacity | Self::Http { .. } => true,
+            Self::AdminApi { retryable, .. } => *retryable,
+            Self::Config { .. } => false,
+        }
+    }
+}
+
+impl From<EngineError> for SdkError {
+    fn from(error: EngineError) -> Self {
+        match &error {
+            EngineError::Contextual { source, .. } if is_fault(source) => Self::Backend(error),
+            other if is_fault(other) => Self::Backend(error),
+            _ => Self::Engine(error),
+        }
+    }
+}
+
+impl From<Refusal> for SdkError {
+    fn from(refusal: Refusal) -> Self {
+        EngineError::from(refusal).into()
+    }
+}
+
+/// Whether it is the store or the way to it that failed: the operation was not decided, or it is
+/// not known how. The same one may be sent again.
+pub(crate) fn is_fault(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::Transport { .. }
+            | EngineError::Unavailable { .. }
+            | EngineError::Timeout { .. }
+            | EngineError::StreamDisconnected { .. }
+            | EngineError::StreamBackpressure { .. }
+    ) || matches!(error.code(), Code::StoreBusy | Code::RateLimited)
+}

@@ -1,0 +1,178 @@
+//! Reading output, with or without a lease.
+
+use std::time::Duration;
+
+use ff_core::backend::{Backend, BackendExt as _};
+use ff_core::error::EngineError;
+use ff_core::id::ExecutionId;
+use ff_core::limits;
+use ff_core::read::{ReadStream, StreamCursor, StreamPage, Tail, Visibility};
+use ff_core::state::{Frame, StreamEnd};
+use ff_core::time::TimestampMs;
+use tokio::time::timeout;
+
+use crate::error::SdkError;
+use crate::presence::millis;
+
+/// The longest that one tail waits.
+pub const MAX_TAIL_BLOCK_MS: u64 = limits::TAIL_BLOCK_MS;
+/// The most frames that one read brings.
+pub const STREAM_READ_HARD_CAP: u32 = limits::STREAM_READ_FRAMES;
+/// What a reply may take besides the wait.
+const SLACK: Duration = Duration::from_millis(500);
+
+/// A stretch of output.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StreamFrames {
+    pub frames: Vec<Frame>,
+    pub closed_at: Option<TimestampMs>,
+    pub closed_reason: Option<StreamEnd>,
+}
+
+impl StreamFrames {
+    /// Whether nothing will be appended any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed_at.is_some()
+    }
+}
+
+impl From<StreamPage> for StreamFrames {
+    fn from(page: StreamPage) -> Self {
+        Self {
+            frames: page.frames,
+            closed_at: page.closed.map(|closed| closed.at),
+            closed_reason: page.closed.map(|closed| closed.reason),
+        }
+    }
+}
+
+/// What a tail asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TailOptions {
+    /// What is behind this place.
+    pub after: StreamCursor,
+    /// How long to wait for the first of it; zero only looks.
+    pub block: Duration,
+    pub count_limit: u32,
+    pub visibility: Visibility,
+}
+
+impl Default for TailOptions {
+    fn default() -> Self {
+        Self {
+            after: StreamCursor::from_beginning(),
+            block: Duration::ZERO,
+            count_limit: limits::PAGE,
+            visibility: Visibility::All,
+        }
+    }
+}
+
+/// Frames of an attempt from one place to another, both included.
+pub async fn read_stream(
+    backend: &dyn Backend,
+    execution_id: ExecutionId,
+    attempt_index: u32,
+    from: StreamCursor,
+    to: StreamCursor,
+    count_limit: u32,
+) -> Result<StreamFrames, SdkError> {
+    validate_stream_read_count("read_stream", count_limit)?;
+    let visibility = Visibility::All;
+    let read = ReadStream { execution_id, attempt_index, from, to, limit: count_limit, visibility };
+    Ok(backend.ask(read).await?.into())
+}
+
+/// Frames of an attempt behind a place; waits up to `block` for the first of them, and is empty
+/// when the wait is over.
+pub async fn tail_stream(
+    backend: &dyn Backend,
+    execution_id: ExecutionId,
+    attempt_index: u32,
+    after: StreamCursor,
+    block: Duration,
+    count_limit: u32,
+) -> Result<StreamFrames, SdkError> {
+    let options = TailOptions { after, block, count_limit, visibility: Visibility::All };
+    tail_stream_with(backend, execution_id, attempt_index, options).await
+}
+
+/// The same, with or without what is only for those who watch now.
+pub async fn tail_stream_with(
+    backend: &dyn Backend,
+    execution_id: ExecutionId,
+    attempt_index: u32,
+    options: TailOptions,
+) -> Result<StreamFrames, SdkError> {
+    let TailOptions { after, block, count_limit, visibility } = options;
+    validate_tail_cursor(after)?;
+    validate_stream_read_count("tail_stream", count_limit)?;
+    if millis(block) > MAX_TAIL_BLOCK_MS {
+        let message = format!("a tail waits up to {MAX_TAIL_BLOCK_MS} ms");
+        return Err(SdkError::argument("tail_stream", "block_ms", message));
+    }
+    let tail = Tail { execution_id, attempt_index, after, limit: count_limit, visibility };
+    let late = || EngineError::Timeout { detail: "no answer to a tail".to_owned() };
+    let page = timeout(block + SLACK, backend.tail(tail, block)).await;
+    Ok(page.unwrap_or_else(|_| Err(late()))?.into())
+}
+
+/// Refuses places that a tail cannot stand behind.
+pub fn validate_tail_cursor(after: StreamCursor) -> Result<(), SdkError> {
+    match after {
+        StreamCursor::Start | StreamCursor::End => {
+            let message = "a tail begins behind a place: ms, ms-seq, or from_beginning()";
+            Err(SdkError::argument("tail_stream", "after", message))
+        }
+        StreamCursor::At(_) | StreamCursor::Id { .. } => Ok(()),
+    }
+}
+
+/// Refuses a count that no read can bring.
+pub fn validate_stream_read_count(context: &'static str, count_limit: u32) -> Result<(), SdkError> {
+    if (1..=STREAM_READ_HARD_CAP).contains(&count_limit) {
+        return Ok(());
+    }
+    let message = format!("1 to {STREAM_READ_HARD_CAP} frames, not {count_limit}");
+    Err(SdkError::argument(context, "count_limit", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_refused(cursor: StreamCursor) -> bool {
+        let refused = validate_tail_cursor(cursor);
+        matches!(
+            refused,
+            Err(SdkError::Config { context: Some("tail_stream"), field: "after", .. })
+        )
+    }
+
+    #[test]
+    fn rejects_start_cursor() {
+        assert!(is_refused(StreamCursor::Start));
+    }
+
+    #[test]
+    fn rejects_end_cursor() {
+        assert!(is_refused(StreamCursor::End));
+    }
+
+    #[test]
+    fn accepts_at_cursor() {
+        validate_tail_cursor(StreamCursor::At(7)).unwrap();
+        validate_tail_cursor(StreamCursor::from_beginning()).unwrap();
+    }
+
+    #[test]
+    fn counts_are_bounded() {
+        for good in [1, STREAM_READ_HARD_CAP] {
+            validate_stream_read_count("read_stream", good).unwrap();
+        }
+        for bad in [0, STREAM_READ_HARD_CAP + 1] {
+            let refused = validate_stream_read_count("read_stream", bad).unwrap_err();
+            assert!(matches!(refused, SdkError::Config { field: "count_limit", .. }), "{bad}");
+        }
+    }
+}

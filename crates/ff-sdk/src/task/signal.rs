@@ -1,0 +1,131 @@
+//! Messages to those who wait.
+
+use bytes::Bytes;
+use ff_core::content::Content;
+use ff_core::id::{ContentType, ExecutionId, IdempotencyKey, SignalId};
+use ff_core::operation::{DeliverSignal, Message, Signalled, WaitpointRef};
+use ff_core::state::SignalEffect;
+use ff_core::token::WaitpointToken;
+
+use crate::config::parse;
+use crate::error::SdkError;
+
+/// A message to a waitpoint.
+///
+/// ```
+/// use ff_sdk::Signal;
+///
+/// # let token = "tok".to_owned();
+/// let signal = Signal::new("approved", token).source("user", "ada").idempotency_key("mail-17");
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct Signal {
+    pub name: String,
+    pub category: String,
+    pub payload: Bytes,
+    pub content_type: ContentType,
+    pub source_type: String,
+    pub source_identity: String,
+    /// Without one every signal counts, also one that was sent twice.
+    pub idempotency_key: Option<String>,
+    pub waitpoint_token: WaitpointToken,
+}
+
+/// What a signal did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignalOutcome {
+    /// It was kept; what waits goes on waiting.
+    Accepted { signal_id: SignalId, effect: SignalEffect },
+    /// It was what the execution waited for.
+    TriggeredResume { signal_id: SignalId },
+    /// It had come before, as this one.
+    Duplicate { existing: SignalId },
+}
+
+impl Signal {
+    /// A message that is nothing but its name.
+    pub fn new(name: impl Into<String>, token: impl Into<WaitpointToken>) -> Self {
+        Self {
+            name: name.into(),
+            category: String::new(),
+            payload: Bytes::new(),
+            content_type: ContentType::default(),
+            source_type: String::new(),
+            source_identity: String::new(),
+            idempotency_key: None,
+            waitpoint_token: token.into(),
+        }
+    }
+
+    #[must_use]
+    pub fn category(self, category: impl Into<String>) -> Self {
+        Self { category: category.into(), ..self }
+    }
+
+    /// Bytes that come along unchanged.
+    #[must_use]
+    pub fn payload(self, payload: impl Into<Bytes>) -> Self {
+        Self { payload: payload.into(), ..self }
+    }
+
+    /// JSON that comes along.
+    pub fn json(self, value: &impl serde::Serialize) -> Result<Self, SdkError> {
+        let bytes =
+            serde_json::to_vec(value).map_err(|error| SdkError::config("payload", error))?;
+        Ok(Self { payload: bytes.into(), content_type: ContentType::json(), ..self })
+    }
+
+    /// Who says it. Conditions that count different sources count these.
+    #[must_use]
+    pub fn source(self, source_type: impl Into<String>, identity: impl Into<String>) -> Self {
+        Self { source_type: source_type.into(), source_identity: identity.into(), ..self }
+    }
+
+    #[must_use]
+    pub fn idempotency_key(self, key: impl Into<String>) -> Self {
+        Self { idempotency_key: Some(key.into()), ..self }
+    }
+
+    /// The operation that delivers it.
+    pub(crate) fn deliver(
+        self,
+        execution_id: ExecutionId,
+        waitpoint: WaitpointRef,
+    ) -> Result<DeliverSignal, SdkError> {
+        let key = self.idempotency_key.as_deref();
+        let key = key.map(|key| parse::<IdempotencyKey>("idempotency_key", key)).transpose()?;
+        let message = Message {
+            category: self.category,
+            source_type: self.source_type,
+            source_identity: self.source_identity,
+            content: Content { bytes: self.payload, content_type: self.content_type },
+            idempotency_key: key,
+            ..Message::new(parse("name", &self.name)?)
+        };
+        let token = Some(self.waitpoint_token);
+        Ok(DeliverSignal { execution_id, waitpoint, token, signal: message })
+    }
+}
+
+impl std::fmt::Debug for Signal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Signal")
+            .field("name", &self.name)
+            .field("source_type", &self.source_type)
+            .field("source_identity", &self.source_identity)
+            .field("bytes", &self.payload.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<Signalled> for SignalOutcome {
+    fn from(signalled: Signalled) -> Self {
+        match signalled {
+            Signalled::Accepted { signal_id, effect: SignalEffect::ResumeConditionSatisfied } => {
+                Self::TriggeredResume { signal_id }
+            }
+            Signalled::Accepted { signal_id, effect } => Self::Accepted { signal_id, effect },
+            Signalled::Duplicate { signal_id, .. } => Self::Duplicate { existing: signal_id },
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Stopping until somebody has said what the task waits for.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use ff_core::id::{IdempotencyKey, SignalName, SuspensionId, WaitpointId, WaitpointKey};
+use ff_core::operation::{Binding, IssuedWaitpoint, Suspend, SuspendTimeout, Suspended};
+use ff_core::state::{
+    Condition, Count, CountKind, Matcher, ResumePolicy, SetMode, SuspensionReason, TimeoutBehavior,
+};
+use ff_core::time::TimestampMs;
+use ff_core::token::WaitpointToken;
+
+use super::{ClaimedTask, EndError};
+use crate::config::parse;
+use crate::error::SdkError;
+use crate::presence::millis;
+
+/// A signal that a suspended task listens to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConditionMatcher {
+    /// Empty: any signal.
+    pub signal_name: String,
+}
+
+impl ConditionMatcher {
+    pub fn named(signal_name: impl Into<String>) -> Self {
+        Self { signal_name: signal_name.into() }
+    }
+
+    fn matcher(&self) -> Result<Matcher, SdkError> {
+        if self.signal_name.is_empty() {
+            return Ok(Matcher::Wildcard);
+        }
+        Ok(Matcher::ByName(parse("signal_name", &self.signal_name)?))
+    }
+}
+
+/// What a task waits for.
+///
+/// ```
+/// use std::time::Duration;
+/// use ff_sdk::{Suspension, TimeoutBehavior};
+///
+/// # fn main() -> Result<(), ff_sdk::SdkError> {
+/// let review = Suspension::approval("review")?
+///     .reason("waiting_for_approval")
+///     .timeout(Duration::from_secs(24 * 3600))
+///     .on_timeout(TimeoutBehavior::Escalate);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspension {
+    condition: Condition,
+    bindings: Vec<Binding>,
+    resume_policy: ResumePolicy,
+    reason: SuspensionReason,
+    timeout: Option<SuspendTimeout>,
+    timeout_behavior: Option<TimeoutBehavior>,
+    metadata: Option<Bytes>,
+    idempotency_key: Option<IdempotencyKey>,
+}
+
+impl Suspension {
+    /// A condition over waitpoints that are made with it, or were before.
+    pub fn on(condition: Condition, bindings: Vec<Binding>) -> Self {
+        Self {
+            condition,
+            bindings,
+            resume_policy: ResumePolicy::default(),
+            reason: SuspensionReason::default(),
+            timeout: None,
+            timeout_behavior: None,
+            metadata: None,
+            idempotency_key: None,
+        }
+    }
+
+    /// The first signal of this name on a new waitpoint.
+    pub fn signal(key: &str, name: &str) -> Result<Self, SdkError> {
+        let waitpoint: WaitpointKey = parse("waitpoint_key", key)?;
+        let name = ConditionMatcher::named(name).matcher()?;
+        let bindings = vec![Binding::fresh(waitpoint.clone())];
+        Ok(Self::on(Condition::Single { waitpoint, name }, bindings))
+    }
+
+    /// A yes or a no: `approved` or `denied`, as `ff approve` and `ff deny` send them.
+    pub fn approval(key: &str) -> Result<Self, SdkError> {
+        let waitpoint: WaitpointKey = parse("waitpoint_key", key)?;
+        let name = |text: &str| parse::<SignalName>("signal_name", text);
+        let names = vec![name("approved")?, name("denied")?];
+        let bindings = vec![Binding::fresh(waitpoint.clone())];
+        let condition = Condition::SignalSet { waitpoint, names, mode: SetMode::Any };
+        Ok(Self::on(condition, bindings))
+    }
+
+    /// The same word from so many different people or systems.
+    pub fn distinct_sources(key: &str, name: &str, n: u32) -> Result<Self, SdkError> {
+        let waitpoint: WaitpointKey = parse("waitpoint_key", key)?;
+        let name = ConditionMatcher::named(name).matcher()?;
+        let bindings = vec![Binding::fresh(waitpoint.clone())];
+        let waitpoints = vec![waitpoint];
+        let count = Count { n, kind: CountKind::DistinctSources, name, waitpoints };
+        Ok(Self::on(Condition::Count(count), bindings))
+    }
+
+    /// Nothing but time.
+    pub fn sleep(duration: Duration) -> Self {
+        Self::on(Condition::TimeoutOnly, Vec::new())
+            .timeout(duration)
+            .on_timeout(TimeoutBehavior::AutoResume)
+    }
+
+    /// Uses a waitpoint that [`ClaimedTask::create_pending_waitpoint`] made, with all that was
+    /// said to it since, instead of a new one of the same name.
+    #[must_use]
+    pub fn using(mut self, pending: &WaitpointTicket) -> Self {
+        let waitpoint_id = pending.waitpoint_id;
+        let of_that_name = |binding: &Binding| matches!(binding, Binding::Fresh { key, .. } if *key == pending.key);
+        self.bindings.retain(|binding| !of_that_name(binding));
+        self.bindings.push(Binding::UsePending { waitpoint_id });
+        self
+    }
+
+    /// Why, in a word: `waiting_for_approval` and some others show as a blocking reason of their
+    /// own.
+    #[must_use]
+    pub fn reason(self, reason: impl Into<String>) -> Self {
+        Self { reason: SuspensionReason(reason.into()), ..self }
+    }
+
+    /// How long to wait, by the store's clock; absent: as the policy says.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(SuspendTimeout::For(millis(timeout))), ..self }
+    }
+
+    /// Until when to wait.
+    #[must_use]
+    pub fn timeout_at(self, at: TimestampMs) -> Self {
+        Self { timeout: Some(SuspendTimeout::At(at)), ..self }
+    }
+
+    /// What happens then.
+    #[must_use]
+    pub fn on_timeout(self, behavior: TimeoutBehavior) -> Self {
+        Self { timeout_behavior: Some(behavior), ..self }
+    }
+
+    /// Bytes for whoever goes on: see [`ClaimedTask::metadata`].
+    #[must_use]
+    pub fn metadata(self, metadata: impl Into<Bytes>) -> Self {
+        Self { metadata: Some(metadata.into()), ..self }
+    }
+
+    #[must_use]
+    pub fn resume_policy(self, resume_policy: ResumePolicy) -> Self {
+        Self { resume_policy, ..self }
+    }
+}
+
+/// A waitpoint and the token that opens it. The token is for whoever may answer, and for nobody's
+/// log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitpointTicket {
+    pub waitpoint_id: WaitpointId,
+    pub key: WaitpointKey,
+    pub token: WaitpointToken,
+}
+
+impl From<IssuedWaitpoint> for WaitpointTicket {
+    fn from(issued: IssuedWaitpoint) -> Self {
+        Self { waitpoint_id: issued.waitpoint_id, key: issued.key, token: issued.token }
+    }
+}
+
+/// Where a task waits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SuspendedAt {
+    pub suspension_id: SuspensionId,
+    /// In the order in which they were bound.
+    pub waitpoints: Vec<WaitpointTicket>,
+}
+
+impl SuspendedAt {
+    /// The first waitpoint; none when only time or an operator ends the wait.
+    pub fn waitpoint(&self) -> Option<&WaitpointTicket> {
+        self.waitpoints.first()
+    }
+}
+
+/// What became of a suspend.
+#[derive(Debug)]
+pub enum SuspendOutcome {
+    /// The lease is over; whoever claims the execution next goes on with the attempt.
+    Suspended(SuspendedAt),
+    /// What it was to wait for had been said already: the task goes on.
+    AlreadySatisfied { at: SuspendedAt, task: Box<ClaimedTask> },
+}
+
+impl ClaimedTask {
+    /// Stops until a signal comes that matches: with up to one matcher the first that does, with
+    /// several all of them. The waitpoint is new and called `wpk:<id>`.
+    pub async fn suspend(
+        self,
+        reason: impl Into<String>,
+        matchers: &[ConditionMatcher],
+        timeout: Option<Duration>,
+        behavior: TimeoutBehavior,
+    ) -> Result<SuspendOutcome, EndError> {
+        match simple(matchers) {
+            Ok(suspension) => {
+                let suspension = suspension.reason(reason).on_timeout(behavior);
+                let suspension = Suspension {
+                    timeout: timeout.map(|timeout| SuspendTimeout::For(millis(timeout))),
+                    ..suspension
+                };
+                self.suspend_on(suspension).await
+            }
+            Err(error) => Err(EndError { error, task: Some(Box::new(self)) }),
+        }
+    }
+
+    /// Stops until a condition is met.
+    pub async fn suspend_on(self, suspension: Suspension) -> Result<SuspendOutcome, EndError> {
+        let suspend = Suspend {
+            resume_policy: suspension.resume_policy,
+            reason: suspension.reason,
+            requester: Some("worker".to_owned()),
+            timeout: suspension.timeout,
+            timeout_behavior: suspension.timeout_behavior,
+            metadata: suspension.metadata,
+            idempotency_key: suspension.idempotency_key,
+            ..Suspend::new(
+                self.execution_id(),
+                self.fence(),
+                suspension.bindings,
+                suspension.condition,
+            )
+        };
+        match self.insist(suspend).await {
+            Ok(suspended) => Ok(self.suspended(suspended)),
+            Err(error) => Err(self.not_ended(error)),
+        }
+    }
+
+    fn suspended(mut self, suspended: Suspended) -> SuspendOutcome {
+        let waitpoints = suspended.waitpoints.into_iter().map(Into::into).collect();
+        let at = SuspendedAt { suspension_id: suspended.suspension_id, waitpoints };
+        if suspended.already_satisfied {
+            return SuspendOutcome::AlreadySatisfied { at, task: Box::new(self) };
+        }
+        self.let_go();
+        SuspendOutcome::Suspended(at)
+    }
+}
+
+fn simple(matchers: &[ConditionMatcher]) -> Result<Suspension, SdkError> {
+    let waitpoint_id = WaitpointId::mint();
+    let waitpoint: WaitpointKey = parse("waitpoint_key", &format!("wpk:{waitpoint_id}"))?;
+    let single = |matcher: &ConditionMatcher| {
+        let waitpoint = waitpoint.clone();
+        Ok(Condition::Single { waitpoint, name: matcher.matcher()? })
+    };
+    let condition = match matchers {
+        [] => single(&ConditionMatcher::default())?,
+        [matcher] => single(matcher)?,
+        several => Condition::AllOf(several.iter().map(single).collect::<Result<_, SdkError>>()?),
+    };
+    let key = waitpoint.clone();
+    Ok(Suspension::on(condition, vec![Binding::Fresh { waitpoint_id, key, token_ttl_ms: None }]))
+}

@@ -1,0 +1,7 @@
+//! Workers and clients of the SDK over every store, with a hand on the store's clock.
+
+mod suite;
+mod workshop;
+
+pub use suite::{Case, on_sqlite, on_valkey};
+pub use workshop::Workshop;

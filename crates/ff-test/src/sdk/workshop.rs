@@ -1,0 +1,91 @@
+//! A store under test, and workers of it.
+
+use std::sync::Arc;
+
+use ff_core::backend::{Backend, BackendExt as _};
+use ff_core::content::Content;
+use ff_core::id::{ExecutionId, Kind};
+use ff_core::operation::Submit;
+use ff_core::read::{Describe, Record};
+use ff_sdk::{ClaimedTask, Client, FlowFabricWorker, WorkerConfig};
+use uuid::Uuid;
+
+use crate::world::{Stage, lane, settle};
+
+/// What an SDK test gets: a fresh store of its own, and the way to it that is under test.
+pub struct Workshop {
+    /// What the SDK talks to.
+    pub backend: Arc<dyn Backend>,
+    stage: Arc<dyn Stage>,
+}
+
+impl Workshop {
+    /// In the process of the store.
+    pub fn on(stage: impl Stage) -> Self {
+        Self { backend: stage.backend(), stage: Arc::new(stage) }
+    }
+
+    /// The store itself.
+    pub fn store(&self) -> Arc<dyn Backend> {
+        self.stage.backend()
+    }
+
+    /// Settings of worker `w` for lane `work`.
+    pub fn config(&self) -> WorkerConfig {
+        WorkerConfig::new("w").lane("work").max_concurrent_tasks(8)
+    }
+
+    pub async fn worker(&self) -> FlowFabricWorker {
+        self.worker_with(self.config()).await
+    }
+
+    pub async fn worker_with(&self, config: WorkerConfig) -> FlowFabricWorker {
+        let backend = Arc::clone(&self.backend);
+        FlowFabricWorker::connect_with(config, Arc::clone(&backend), Some(backend))
+            .await
+            .expect("a worker")
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect_with(Arc::clone(&self.backend))
+    }
+
+    /// Moves the store's clock and carries out all that is due by then.
+    pub async fn pass(&self, ms: i64) {
+        self.stage.advance(ms).await;
+        settle(&*self.store()).await.expect("what is due is done");
+    }
+
+    /// A submit on lane `work` with an id of its own.
+    pub fn work(&self) -> Submit {
+        let id = ExecutionId::solo(Uuid::now_v7(), &self.backend.settings().partitions);
+        let submit = Submit::new(id, lane("work"), Kind::new("test").expect("a kind"));
+        Submit { payload: Content::json(r#"{"n":1}"#), ..submit }
+    }
+
+    pub async fn submit(&self, submit: Submit) -> ExecutionId {
+        let id = submit.execution_id;
+        self.store().call(submit).await.expect("submitted");
+        id
+    }
+
+    /// A worker, and the task that it claimed of this.
+    pub async fn started(&self, submit: Submit) -> (FlowFabricWorker, ClaimedTask) {
+        let worker = self.worker().await;
+        let task = self.start(&worker, submit).await;
+        (worker, task)
+    }
+
+    /// Submits, and lets a worker claim it.
+    pub async fn start(&self, worker: &FlowFabricWorker, submit: Submit) -> ClaimedTask {
+        let id = self.submit(submit).await;
+        let task = worker.claim_next().await.expect("a claim").expect("a task");
+        assert_eq!(task.execution_id(), id);
+        task
+    }
+
+    pub async fn describe(&self, execution_id: ExecutionId) -> Record {
+        let record = self.store().ask(Describe { execution_id }).await.expect("an answer");
+        *record.expect("an execution")
+    }
+}

@@ -239,7 +239,7 @@ pub(crate) fn parse<T: std::str::FromStr<Err: fmt::Display>>(
     field: &'static str,
     text: &str,
 ) -> Result<T, SdkError> {
-    text.parse().map_err(|error| SdkError::config(field, error))
+    text.parse().map_err(|error: T::Err| SdkError::config(field, error.to_string()))
 }
 
 fn ranged(field: &'static str, ms: u64, least: u64, most: u64) -> Result<Duration, SdkError> {

@@ -104,6 +104,6 @@ fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(url: &str) -> Result<T, S
 }
 
 fn unopened(error: &dyn std::fmt::Display) -> SdkError {
-    let source = EngineError::unavailable(error.to_string());
+    let source = EngineError::unavailable(error.to_string()).into();
     SdkError::BackendContext { context: "connect".to_owned(), source }
 }

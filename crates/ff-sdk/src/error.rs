@@ -10,7 +10,7 @@ pub enum SdkError {
     Backend(EngineError),
     /// The same, with the act during which it happened.
     #[error("{context}: {source}")]
-    BackendContext { context: String, source: EngineError },
+    BackendContext { context: String, source: Box<EngineError> },
     /// The engine understood and refused; the code says why.
     #[error(transparent)]
     Engine(EngineError),
@@ -43,23 +43,25 @@ pub enum SdkError {
 
 impl SdkError {
     /// A setting that is wrong.
-    pub fn config(field: &'static str, message: impl ToString) -> Self {
-        Self::Config { context: None, field, message: message.to_string() }
+    pub fn config(field: &'static str, message: impl Into<String>) -> Self {
+        Self::Config { context: None, field, message: message.into() }
     }
 
     pub(crate) fn argument(
         context: &'static str,
         field: &'static str,
-        message: impl ToString,
+        message: impl Into<String>,
     ) -> Self {
-        Self::Config { context: Some(context), field, message: message.to_string() }
+        Self::Config { context: Some(context), field, message: message.into() }
     }
 
     /// Says what was being done, where it was the store or the server that failed.
     #[must_use]
     pub fn during(self, context: impl Into<String>) -> Self {
         match self {
-            Self::Backend(source) => Self::BackendContext { context: context.into(), source },
+            Self::Backend(source) => {
+                Self::BackendContext { context: context.into(), source: source.into() }
+            }
             other => other,
         }
     }

@@ -70,8 +70,8 @@ impl Signal {
 
     /// JSON that comes along.
     pub fn json(self, value: &impl serde::Serialize) -> Result<Self, SdkError> {
-        let bytes =
-            serde_json::to_vec(value).map_err(|error| SdkError::config("payload", error))?;
+        let bytes = serde_json::to_vec(value)
+            .map_err(|error| SdkError::config("payload", error.to_string()))?;
         Ok(Self { payload: bytes.into(), content_type: ContentType::json(), ..self })
     }
 

@@ -73,6 +73,10 @@ impl Presence {
         self.paused_lanes.borrow().clone()
     }
 
+    pub(crate) fn paused_lanes_changed(&self) -> watch::Receiver<Vec<LaneId>> {
+        self.paused_lanes.subscribe()
+    }
+
     /// Silent for so long the worker is dead.
     fn ttl(&self) -> Duration {
         (self.me.lease_ttl * 2).max(Duration::from_millis(limits::WORKER_TTL_MIN_MS))
@@ -115,8 +119,9 @@ impl Presence {
     pub(crate) async fn keep(self: Arc<Self>, closing: CancellationToken) {
         let mut pauses = Pauses::default();
         loop {
+            let wait = (self.ttl() / 3).min(Duration::from_millis(limits::HEARTBEAT_WAIT_MS));
             let beat = tokio::select! {
-                beat = self.beat() => beat,
+                beat = self.beat(wait) => beat,
                 () = closing.cancelled() => return,
             };
             self.outage.heard(&beat);
@@ -147,7 +152,15 @@ impl Presence {
         }
     }
 
-    async fn beat(&self) -> Result<Beat, EngineError> {
+    /// The first heartbeat: from here on nothing that stops a task is missed.
+    pub(crate) async fn begin(&self) -> Result<(), SdkError> {
+        if let Beat::Refreshed(news) = self.beat(Duration::from_millis(1)).await? {
+            self.told(news);
+        }
+        Ok(())
+    }
+
+    async fn beat(&self, wait: Duration) -> Result<Beat, EngineError> {
         let heartbeat = Heartbeat {
             namespace: self.me.namespace.clone(),
             worker_instance_id: self.me.worker_instance_id.clone(),
@@ -155,7 +168,6 @@ impl Presence {
             leases: Vec::new(),
             after: lock(&self.cursor).clone(),
         };
-        let wait = (self.ttl() / 3).min(Duration::from_millis(limits::HEARTBEAT_WAIT_MS));
         let sent = Instant::now();
         let beat = acts::heartbeat(&*self.backend, &heartbeat, wait).await?;
         if let Beat::Refreshed(news) = &beat {

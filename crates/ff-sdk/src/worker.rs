@@ -13,7 +13,7 @@ use ff_core::operation::{
 };
 use ff_core::partition::PartitionConfig;
 use ff_core::rota;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -99,6 +99,7 @@ impl FlowFabricWorker {
         );
         let presence = Arc::new(presence);
         presence.register().await.map_err(|error| error.during("register"))?;
+        presence.begin().await.map_err(|error| error.during("heartbeat"))?;
         let capabilities = me.capabilities.as_csv();
         tracing::info!(
             worker = %me.worker_instance_id,
@@ -168,6 +169,11 @@ impl FlowFabricWorker {
     /// Lanes of this worker that nothing is claimed from, as the last heartbeat told.
     pub fn paused_lanes(&self) -> Vec<LaneId> {
         self.shared.presence.paused_lanes()
+    }
+
+    /// The same, to wait for changes.
+    pub fn paused_lanes_changed(&self) -> watch::Receiver<Vec<LaneId>> {
+        self.shared.presence.paused_lanes_changed()
     }
 
     /// Whether the worker claims nothing more, by [`Self::drain`] or by an operator.

@@ -140,7 +140,8 @@ pub async fn tasks_that_were_stopped_are_told_unlisted(world: &World) {
         started.push(world.start(submit).await);
     }
     world.advance(1).await;
-    let asked = heartbeat(&[]);
+    let told = news(world, &heartbeat(&[]), Duration::from_millis(1)).await;
+    let asked = Heartbeat { after: told.cursor, ..heartbeat(&[]) };
     let wait = || news(world, &asked, PATIENCE);
     let (told, _) = tokio::join!(wait(), world.act(cancel(started[0].execution_id)));
     let cancelled = (started[0].execution_id, 1, Some("not wanted".to_owned()));

@@ -1,7 +1,9 @@
 //! Workers and clients of the SDK over every store, with a hand on the store's clock.
 
 mod suite;
+mod wire;
 mod workshop;
 
 pub use suite::{Case, on_sqlite, on_valkey};
+pub use wire::{Fault, Wire};
 pub use workshop::Workshop;

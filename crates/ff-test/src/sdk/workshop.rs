@@ -5,24 +5,30 @@ use std::sync::Arc;
 use ff_core::backend::{Backend, BackendExt as _};
 use ff_core::content::Content;
 use ff_core::id::{ExecutionId, Kind};
+use ff_core::layer::Layered;
 use ff_core::operation::Submit;
 use ff_core::read::{Describe, Record};
+use ff_core::state::PublicState;
 use ff_sdk::{ClaimedTask, Client, FlowFabricWorker, WorkerConfig};
 use uuid::Uuid;
 
+use super::Wire;
 use crate::world::{Stage, lane, settle};
 
 /// What an SDK test gets: a fresh store of its own, and the way to it that is under test.
 pub struct Workshop {
     /// What the SDK talks to.
     pub backend: Arc<dyn Backend>,
+    /// The way there.
+    pub wire: Arc<Layered<Wire>>,
     stage: Arc<dyn Stage>,
 }
 
 impl Workshop {
     /// In the process of the store.
     pub fn on(stage: impl Stage) -> Self {
-        Self { backend: stage.backend(), stage: Arc::new(stage) }
+        let wire = Wire::to(stage.backend());
+        Self { backend: Arc::clone(&wire) as Arc<dyn Backend>, wire, stage: Arc::new(stage) }
     }
 
     /// The store itself.
@@ -82,6 +88,10 @@ impl Workshop {
         let task = worker.claim_next().await.expect("a claim").expect("a task");
         assert_eq!(task.execution_id(), id);
         task
+    }
+
+    pub async fn state(&self, execution_id: ExecutionId) -> PublicState {
+        self.describe(execution_id).await.state.public_state
     }
 
     pub async fn describe(&self, execution_id: ExecutionId) -> Record {

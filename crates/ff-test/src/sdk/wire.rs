@@ -10,6 +10,9 @@ use ff_core::layer::{Layer, Layered};
 use ff_core::operation::{Claim, Claimed, Command, Reply};
 use ff_core::read::{Answer, Followed, Query, Topic};
 use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::world::PATIENCE;
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,7 @@ impl Wire {
 
     /// The next call of this operation meets a fault, and so do as many after it as are named.
     pub fn plan(&self, operation: &'static str, faults: impl IntoIterator<Item = Fault>) {
+        check(operation);
         self.state().planned.extend(faults.into_iter().map(|fault| (operation, fault)));
     }
 
@@ -63,11 +67,13 @@ impl Wire {
 
     /// How many of an operation were sent so far, arrived or not.
     pub fn sent(&self, operation: &str) -> usize {
+        check(operation);
         self.state().sent.get(operation).map_or(0, |(commands, _)| *commands)
     }
 
     /// In how many calls.
     pub fn calls(&self, operation: &str) -> usize {
+        check(operation);
         self.state().sent.get(operation).map_or(0, |(_, calls)| *calls)
     }
 
@@ -78,13 +84,16 @@ impl Wire {
 
     /// Waits until so many of an operation were sent.
     pub async fn until_sent(&self, operation: &str, count: usize) {
-        loop {
-            let counted = self.counted.notified();
-            if self.sent(operation) >= count {
-                return;
+        let enough = async {
+            loop {
+                let counted = self.counted.notified();
+                if self.sent(operation) >= count {
+                    return;
+                }
+                counted.await;
             }
-            counted.await;
-        }
+        };
+        timeout(PATIENCE, enough).await.expect("it is sent in time");
     }
 
     /// Counts the commands of one call, and tells the fault that it meets.
@@ -111,6 +120,11 @@ impl Wire {
         state.waits += 1;
         if state.is_cut { Err(lost(false)) } else { Ok(()) }
     }
+}
+
+/// A name that no operation has would wait for ever.
+fn check(operation: &str) {
+    assert!(Command::NAMES.contains(&operation), "no operation is called {operation}");
 }
 
 fn lost(outcome_unknown: bool) -> EngineError {

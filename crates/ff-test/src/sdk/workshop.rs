@@ -9,6 +9,7 @@ use ff_core::layer::Layered;
 use ff_core::operation::Submit;
 use ff_core::read::{Describe, Record};
 use ff_core::state::PublicState;
+use ff_core::time::TimestampMs;
 use ff_sdk::{ClaimedTask, Client, FlowFabricWorker, WorkerConfig};
 use uuid::Uuid;
 
@@ -56,6 +57,11 @@ impl Workshop {
         Client::connect_with(Arc::clone(&self.backend))
     }
 
+    /// Moves the store's clock without letting timers fire.
+    pub async fn advance(&self, ms: i64) {
+        self.stage.advance(ms).await;
+    }
+
     /// Moves the store's clock and carries out all that is due by then.
     pub async fn pass(&self, ms: i64) {
         self.stage.advance(ms).await;
@@ -88,6 +94,10 @@ impl Workshop {
         let task = worker.claim_next().await.expect("a claim").expect("a task");
         assert_eq!(task.execution_id(), id);
         task
+    }
+
+    pub async fn now(&self) -> TimestampMs {
+        self.store().server_time_ms().await.expect("the time")
     }
 
     pub async fn state(&self, execution_id: ExecutionId) -> PublicState {

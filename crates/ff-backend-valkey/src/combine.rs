@@ -103,6 +103,8 @@ pub(crate) fn join(shared: &Arc<Shared>, id: DocumentId, job: Job) -> oneshot::R
         Some(line) => line.push_back(waiting),
         None => {
             lines.insert(id.clone(), VecDeque::from([waiting]));
+            // A runtime that shuts down drops the leader at once, and that takes the lock.
+            drop(lines);
             let leader = Leader { shared: Arc::clone(shared), id, done: false };
             tokio::spawn(leader.lead());
         }

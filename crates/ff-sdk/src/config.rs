@@ -37,6 +37,7 @@ pub struct WorkerConfig {
     pub worker_id: String,
     /// This process; absent: `<worker_id>-<random>`.
     pub worker_instance_id: Option<String>,
+    /// Where it works.
     pub namespace: String,
     /// Lanes and their weights; absent: `default`.
     pub lanes: Option<Vec<(String, u32)>>,
@@ -46,6 +47,7 @@ pub struct WorkerConfig {
     pub capabilities: Vec<String>,
     /// A task whose worker is silent for so long is given to another one.
     pub lease_ttl_ms: u64,
+    /// So many tasks run at the same time.
     pub max_concurrent_tasks: usize,
     /// How long one claim waits for work before it is sent again.
     pub claim_wait_ms: u64,
@@ -90,6 +92,7 @@ impl WorkerConfig {
         Self { worker_instance_id: Some(id.into()), ..self }
     }
 
+    /// Works in this namespace instead of `default`.
     #[must_use]
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), ..self }
@@ -128,16 +131,20 @@ impl WorkerConfig {
         self
     }
 
+    /// How long a task may go on without a sign of life: 100 ms to an hour. Leases are renewed three
+    /// times as often.
     #[must_use]
     pub fn lease_ttl_ms(self, ms: u64) -> Self {
         Self { lease_ttl_ms: ms, ..self }
     }
 
+    /// So many tasks run at the same time.
     #[must_use]
     pub fn max_concurrent_tasks(self, tasks: usize) -> Self {
         Self { max_concurrent_tasks: tasks, ..self }
     }
 
+    /// How long one claim waits for work, up to 30 seconds.
     #[must_use]
     pub fn claim_wait_ms(self, ms: u64) -> Self {
         Self { claim_wait_ms: ms, ..self }
@@ -247,4 +254,74 @@ fn ranged(field: &'static str, ms: u64, least: u64, most: u64) -> Result<Duratio
         return Err(SdkError::config(field, format!("allowed is {least} to {most}, not {ms}")));
     }
     Ok(Duration::from_millis(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(config: &WorkerConfig) -> (&'static str, String) {
+        match config.check() {
+            Err(SdkError::Config { field, message, .. }) => (field, message),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_name_is_enough() {
+        let checked = WorkerConfig::new("w").check().unwrap();
+        let lanes: Vec<_> = checked.lanes.iter().map(|share| share.lane.to_string()).collect();
+        assert_eq!((lanes, checked.permits), (vec!["default".to_owned()], 1));
+        assert_eq!(checked.lease_ttl, Duration::from_secs(30));
+        assert_eq!(checked.claim_wait, Duration::from_secs(30));
+        assert!(checked.worker_instance_id.starts_with("w-"));
+        let other = WorkerConfig::new("w").check().unwrap();
+        assert_ne!(other.worker_instance_id, checked.worker_instance_id);
+    }
+
+    #[test]
+    fn at_least_one_lane_is_required() {
+        let config = WorkerConfig::new("w").lanes(Vec::<String>::new());
+        assert_eq!(field(&config), ("lanes", "at least one lane is required".to_owned()));
+    }
+
+    #[test]
+    fn each_setting_is_checked_and_named() {
+        let new = || WorkerConfig::new("w");
+        for (config, expected) in [
+            (WorkerConfig::new(""), "worker_id"),
+            (new().worker_instance_id("a b"), "worker_instance_id"),
+            (new().namespace("no/slash"), "namespace"),
+            (new().lane("bad lane"), "lanes"),
+            (new().lane("twice").lane("twice"), "lanes"),
+            (new().weighted_lane("l", 0), "lanes"),
+            (new().weighted_lane("l", u32::MAX), "lanes"),
+            (new().lanes((0..1_000).map(|n| format!("l{n}"))), "lanes"),
+            (new().lease_ttl_ms(0), "lease_ttl_ms"),
+            (new().lease_ttl_ms(u64::MAX), "lease_ttl_ms"),
+            (new().claim_wait_ms(u64::MAX), "claim_wait_ms"),
+            (new().max_concurrent_tasks(0), "max_concurrent_tasks"),
+            (new().max_concurrent_tasks(usize::MAX), "max_concurrent_tasks"),
+        ] {
+            assert_eq!(field(&config).0, expected, "{config:?}");
+        }
+    }
+
+    #[test]
+    fn capabilities_are_checked() {
+        for bad in ["", "a,b", "a b", "a\n", "\u{7}"] {
+            let config = WorkerConfig::new("w").capability(bad);
+            assert_eq!(field(&config).0, "capabilities", "{bad:?}");
+        }
+        let many = |n: usize| WorkerConfig {
+            capabilities: (0..n).map(|n| format!("c{n}")).collect(),
+            ..WorkerConfig::new("w")
+        };
+        assert_eq!(field(&many(257)).0, "capabilities");
+        many(256).check().unwrap();
+        let long = WorkerConfig::new("w").capability("x".repeat(4_097));
+        assert_eq!(field(&long).0, "capabilities");
+        let twice = WorkerConfig::new("w").capability("größe").capability("größe");
+        assert_eq!(twice.check().unwrap().capabilities.as_csv(), "größe");
+    }
 }

@@ -10,7 +10,12 @@ pub enum SdkError {
     Backend(EngineError),
     /// The same, with the act during which it happened.
     #[error("{context}: {source}")]
-    BackendContext { context: String, source: Box<EngineError> },
+    BackendContext {
+        /// What was being done.
+        context: String,
+        /// What the store or the server said.
+        source: Box<EngineError>,
+    },
     /// The engine understood and refused; the code says why.
     #[error(transparent)]
     Engine(EngineError),
@@ -19,7 +24,9 @@ pub enum SdkError {
     Config {
         /// The call that got it, where it was a call.
         context: Option<&'static str>,
+        /// Which one.
         field: &'static str,
+        /// What is wrong with it.
         message: String,
     },
     /// All permits of the worker are taken. Whatever was to be claimed is untouched.
@@ -27,14 +34,20 @@ pub enum SdkError {
     WorkerAtCapacity,
     /// A server could not be talked to.
     #[error("{message}")]
-    Http { message: String },
+    Http {
+        /// What happened on the way.
+        message: String,
+    },
     /// A server refused an administrative call.
     #[error("{code} (HTTP {status}): {message}")]
     AdminApi {
+        /// Of HTTP.
         status: u16,
         /// Also one that this version does not know.
         code: String,
+        /// For a person.
         message: String,
+        /// Whether the same call may go well later.
         retryable: bool,
         /// The document as it came.
         body: String,

@@ -24,9 +24,15 @@ pub(crate) const UNHEALTHY_AFTER: u32 = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
     /// Nobody wants its outcome any more.
-    Cancelled { reason: String },
+    Cancelled {
+        /// As whoever cancelled it said.
+        reason: String,
+    },
     /// Another worker may have the task by now: whatever this one writes is refused.
-    LeaseLost { code: Code },
+    LeaseLost {
+        /// How it was noticed.
+        code: Code,
+    },
     /// The worker shuts down, and the time that its tasks had for that is over.
     ShuttingDown,
 }
@@ -160,6 +166,11 @@ impl Leases {
             self.sooner.notify_one();
         }
         lease
+    }
+
+    pub(crate) fn has(&self, execution_id: ExecutionId, fence: LeaseFence) -> bool {
+        let held = lock(&self.held);
+        held.by_execution.get(&execution_id).is_some_and(|lease| lease.fence == fence)
     }
 
     /// The task has ended, or is given up.

@@ -3,6 +3,8 @@
 //! A [`FlowFabricWorker`] claims tasks and keeps their leases alive; a [`ClaimedTask`] is one of
 //! them, and ends in exactly one way. A [`Client`] submits, waits, signals and reads.
 
+#![warn(missing_docs)]
+
 mod client;
 mod config;
 mod connection;
@@ -17,6 +19,7 @@ mod worker;
 pub use client::Client;
 pub use config::{DEFAULT_URL, WorkerConfig};
 pub use error::SdkError;
+pub use ff_core::token::WaitpointToken;
 pub use leases::StopReason;
 pub use task::{
     AppendFrameOutcome, ClaimedTask, ConditionMatcher, EndError, FailOutcome, ResumeSignal, Signal,

@@ -24,12 +24,20 @@ const SLACK: Duration = Duration::from_millis(500);
 /// A stretch of output.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamFrames {
+    /// In the order in which they were appended.
     pub frames: Vec<Frame>,
+    /// When the attempt ended, if it has.
     pub closed_at: Option<TimestampMs>,
+    /// How it ended.
     pub closed_reason: Option<StreamEnd>,
 }
 
 impl StreamFrames {
+    /// The place of the last frame: a tail goes on behind it. None if there are no frames.
+    pub fn cursor(&self) -> Option<StreamCursor> {
+        self.frames.last().map(|frame| frame.id.into())
+    }
+
     /// Whether nothing will be appended any more.
     pub fn is_closed(&self) -> bool {
         self.closed_at.is_some()
@@ -53,7 +61,9 @@ pub struct TailOptions {
     pub after: StreamCursor,
     /// How long to wait for the first of it; zero only looks.
     pub block: Duration,
+    /// The most frames that it brings.
     pub count_limit: u32,
+    /// With or without what is only for those who watch now.
     pub visibility: Visibility,
 }
 

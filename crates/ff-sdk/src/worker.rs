@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use ff_core::backend::{Backend, BackendExt as _};
 use ff_core::error::{Code, EngineError};
-use ff_core::id::{LaneId, LeaseId};
+use ff_core::id::{ExecutionId, LaneId, LeaseId};
 use ff_core::limits;
 use ff_core::operation::{
     Claim, ClaimExecution, ClaimGrant, ClaimNext, ClaimResumedExecution, LaneShare,
-    ReclaimExecution, Reclaimed, TakenSlots, Task,
+    ReclaimExecution, Reclaimed, TakenSlots, Task, WaitpointRef,
 };
 use ff_core::partition::PartitionConfig;
 use ff_core::rota;
@@ -24,7 +24,7 @@ use crate::error::SdkError;
 use crate::leases::{Leases, lock};
 use crate::outage::Outage;
 use crate::presence::{Presence, millis};
-use crate::task::ClaimedTask;
+use crate::task::{ClaimedTask, Signal, SignalOutcome};
 
 /// A worker of one process: it claims tasks and keeps them alive while they run.
 ///
@@ -142,6 +142,7 @@ impl FlowFabricWorker {
         Client::over(self.shared.connection.clone(), self.shared.me.namespace.clone())
     }
 
+    /// The settings that it was connected with.
     pub fn config(&self) -> &WorkerConfig {
         &self.shared.config
     }
@@ -335,7 +336,7 @@ impl FlowFabricWorker {
             slots: TakenSlots::default(),
         };
         match self.backend().take_up(claim).await {
-            Ok(task) => Ok(self.hold(*task, permit, Some(sent))),
+            Ok(task) => self.hold_granted(*task, permit, sent),
             Err(error) if error.code() == Code::UseClaimResumedExecution => {
                 self.resume(grant, permit).await
             }
@@ -369,7 +370,7 @@ impl FlowFabricWorker {
             slots: TakenSlots::default(),
         };
         let task = self.backend().take_up(claim).await?;
-        Ok(self.hold(*task, permit, Some(sent)))
+        self.hold_granted(*task, permit, sent)
     }
 
     /// Takes up an execution whose lease was lost, by a reclaim grant.
@@ -392,7 +393,7 @@ impl FlowFabricWorker {
         };
         Ok(match self.backend().take_up(reclaim).await? {
             Reclaimed::Reclaimed(task) => {
-                ReclaimOutcome::Claimed(Box::new(self.hold(*task, permit, Some(sent))))
+                ReclaimOutcome::Claimed(Box::new(self.hold_granted(*task, permit, sent)?))
             }
             Reclaimed::GrantNotFound => ReclaimOutcome::GrantNotFound,
             Reclaimed::NotReclaimable { detail } => ReclaimOutcome::NotReclaimable { detail },
@@ -400,6 +401,20 @@ impl FlowFabricWorker {
                 ReclaimOutcome::ReclaimCapExceeded { reclaim_count }
             }
         })
+    }
+
+    /// A claim by name that is repeated answers with the lease that there is. One that this worker
+    /// holds already has its task.
+    fn hold_granted(
+        &self,
+        task: Task,
+        permit: OwnedSemaphorePermit,
+        sent: Instant,
+    ) -> Result<ClaimedTask, SdkError> {
+        if self.shared.leases.has(task.execution_id, task.fence()) {
+            return Err(SdkError::config("grant", "this worker runs the execution already"));
+        }
+        Ok(self.hold(task, permit, Some(sent)))
     }
 
     fn check_grant(&self, grant: &ClaimGrant) -> Result<(), SdkError> {
@@ -413,6 +428,18 @@ impl FlowFabricWorker {
     }
 }
 
+impl FlowFabricWorker {
+    /// Says something to a waitpoint, of an execution of any lane.
+    pub async fn deliver_signal(
+        &self,
+        execution_id: ExecutionId,
+        waitpoint: impl Into<WaitpointRef>,
+        signal: Signal,
+    ) -> Result<SignalOutcome, SdkError> {
+        self.client().deliver_signal(execution_id, waitpoint, signal).await
+    }
+}
+
 /// Leaving.
 impl FlowFabricWorker {
     /// Claims nothing more. Running tasks go on.
@@ -421,9 +448,13 @@ impl FlowFabricWorker {
     }
 
     /// Claims nothing more, gives running tasks `grace` to end, tells those that have not to stop,
-    /// and deregisters: what is still running is then claimable by others at once.
+    /// and deregisters: what is still running is then claimable by others at once. Doing it again
+    /// does nothing.
     pub async fn shutdown(&self, grace: Duration) -> Result<(), SdkError> {
         self.drain();
+        if self.shared.closing.is_cancelled() {
+            return Ok(());
+        }
         let all = u32::try_from(self.shared.me.permits).unwrap_or(u32::MAX);
         if timeout(grace, self.shared.permits.acquire_many(all)).await.is_err() {
             let left = self.running_tasks();
@@ -440,13 +471,18 @@ impl FlowFabricWorker {
 /// What became of a reclaim.
 #[derive(Debug)]
 pub enum ReclaimOutcome {
+    /// A new attempt, or one that goes on.
     Claimed(Box<ClaimedTask>),
+    /// There is no such grant any more.
     GrantNotFound,
+    /// It does not wait for somebody to take up a lost lease.
     NotReclaimable {
+        /// What it does instead.
         detail: String,
     },
     /// It has lost too many leases, and has failed for that.
     ReclaimCapExceeded {
+        /// So many.
         reclaim_count: u32,
     },
 }

@@ -76,8 +76,12 @@ async fn an_instance_lives_once(workshop: &Workshop) {
 
 async fn a_name_is_free_when_its_worker_is_silent_for_too_long(workshop: &Workshop) {
     let config = workshop.config().worker_instance_id("w-1").lease_ttl_ms(400);
-    drop(workshop.worker_with(config.clone()).await);
+    let worker = workshop.worker_with(config.clone()).await;
+    // Nothing that it still sends arrives.
+    workshop.wire.cut();
+    drop(worker);
     workshop.pass(999).await;
+    workshop.wire.mend();
     let again = FlowFabricWorker::connect_with(config.clone(), workshop.backend.clone(), None);
     assert!(matches!(again.await, Err(SdkError::Config { field: "worker_instance_id", .. })));
     workshop.pass(2).await;

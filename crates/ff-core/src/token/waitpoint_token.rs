@@ -1,6 +1,7 @@
 //! The text of a token.
 
 use std::fmt;
+use std::str::FromStr;
 
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::Zeroizing;
@@ -56,6 +57,14 @@ impl WaitpointToken {
 
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(&self.text)
+    }
+}
+
+impl FromStr for WaitpointToken {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        Self::parse(text)
     }
 }
 

@@ -184,7 +184,7 @@ impl ClaimedTask {
     /// resumed by signals. To be asked before the next suspend.
     pub async fn resume_signals(&self) -> Result<Vec<ResumeSignal>, SdkError> {
         let came_along = &self.task().extras.resume_signals;
-        if came_along.iter().all(|signal| signal.payload.is_some()) {
+        if !self.went_on && came_along.iter().all(|signal| signal.payload.is_some()) {
             return Ok(came_along.clone());
         }
         let question = ObserveSignals { execution_id: self.execution_id(), fence: self.fence() };

@@ -24,7 +24,9 @@ use crate::presence::millis;
 /// When it is not known to have been decided, the task comes back, with its lease renewed as
 /// before: it may be tried again.
 pub struct EndError {
+    /// What went wrong.
     pub error: SdkError,
+    /// The task, where it has not ended.
     pub task: Option<Box<ClaimedTask>>,
 }
 
@@ -33,9 +35,12 @@ pub struct EndError {
 pub enum FailOutcome {
     /// The policy grants another attempt.
     RetryScheduled {
+        /// When it may be claimed again.
         delay_until: TimestampMs,
+        /// Retries so far, this one included.
         retry_count: u32,
     },
+    /// The execution has failed.
     TerminalFailed,
 }
 

@@ -53,6 +53,8 @@ pub struct ClaimedTask {
     permit: Option<OwnedSemaphorePermit>,
     /// Set by the call that ended it.
     has_ended: bool,
+    /// A suspend was satisfied at once: the signals that came with the claim are not the newest.
+    went_on: bool,
 }
 
 impl ClaimedTask {
@@ -62,9 +64,10 @@ impl ClaimedTask {
         worker: FlowFabricWorker,
         permit: OwnedSemaphorePermit,
     ) -> Self {
-        Self { task, lease, worker, permit: Some(permit), has_ended: false }
+        Self { task, lease, worker, permit: Some(permit), has_ended: false, went_on: false }
     }
 
+    /// The execution that this is an attempt of.
     pub fn execution_id(&self) -> ExecutionId {
         self.task.execution_id
     }
@@ -74,10 +77,12 @@ impl ClaimedTask {
         self.task.attempt_index
     }
 
+    /// The id of this attempt.
     pub fn attempt_id(&self) -> AttemptId {
         self.task.attempt_id
     }
 
+    /// The id of the lease.
     pub fn lease_id(&self) -> LeaseId {
         self.task.lease_id
     }
@@ -87,22 +92,27 @@ impl ClaimedTask {
         self.task.lease_epoch
     }
 
+    /// The lane that it came from.
     pub fn lane_id(&self) -> &LaneId {
         &self.task.lane
     }
 
+    /// What is to be done: the word by which handlers are chosen.
     pub fn execution_kind(&self) -> &Kind {
         &self.task.kind
     }
 
+    /// The bytes that it was submitted with.
     pub fn input_payload(&self) -> &Bytes {
         &self.task.payload
     }
 
+    /// What these bytes are.
     pub fn content_type(&self) -> &ContentType {
         &self.task.content_type
     }
 
+    /// The tags of the execution.
     pub fn tags(&self) -> &Tags {
         &self.task.tags
     }
@@ -136,6 +146,7 @@ impl ClaimedTask {
         self.consecutive_renewal_failures() < UNHEALTHY_AFTER
     }
 
+    /// Renewals that have failed since the last one that did not.
     pub fn consecutive_renewal_failures(&self) -> u32 {
         self.lease.failures()
     }
@@ -146,6 +157,7 @@ impl ClaimedTask {
         self.lease.stopped().clone().cancelled_owned()
     }
 
+    /// Whether the task should stop.
     pub fn is_cancelled(&self) -> bool {
         self.lease.stopped().is_cancelled()
     }

@@ -15,19 +15,32 @@ use crate::error::SdkError;
 /// ```
 /// use ff_sdk::Signal;
 ///
-/// # let token = "tok".to_owned();
-/// let signal = Signal::new("approved", token).source("user", "ada").idempotency_key("mail-17");
+/// # fn main() -> Result<(), ff_sdk::SdkError> {
+/// # let text = format!("k1:0:{}", "0".repeat(64));
+/// let signal = Signal::new("approved", text.parse()?)
+///     .source("user", "ada")
+///     .json(&serde_json::json!({ "comment": "ship it" }))?
+///     .idempotency_key("mail-17");
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct Signal {
+    /// What conditions match by.
     pub name: String,
+    /// A word for people and filters.
     pub category: String,
+    /// Bytes that come along unchanged.
     pub payload: Bytes,
+    /// What these bytes are.
     pub content_type: ContentType,
+    /// What kind of source it comes from: `user`, `system`.
     pub source_type: String,
+    /// Who it comes from.
     pub source_identity: String,
     /// Without one every signal counts, also one that was sent twice.
     pub idempotency_key: Option<String>,
+    /// Shows that the sender may speak to the waitpoint.
     pub waitpoint_token: WaitpointToken,
 }
 
@@ -35,16 +48,27 @@ pub struct Signal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalOutcome {
     /// It was kept; what waits goes on waiting.
-    Accepted { signal_id: SignalId, effect: SignalEffect },
+    Accepted {
+        /// The new signal.
+        signal_id: SignalId,
+        /// What it did.
+        effect: SignalEffect,
+    },
     /// It was what the execution waited for.
-    TriggeredResume { signal_id: SignalId },
+    TriggeredResume {
+        /// The new signal.
+        signal_id: SignalId,
+    },
     /// It had come before, as this one.
-    Duplicate { existing: SignalId },
+    Duplicate {
+        /// The signal that had come.
+        existing: SignalId,
+    },
 }
 
 impl Signal {
-    /// A message that is nothing but its name.
-    pub fn new(name: impl Into<String>, token: impl Into<WaitpointToken>) -> Self {
+    /// A message that is nothing but its name, with the token that its waitpoint was given.
+    pub fn new(name: impl Into<String>, token: WaitpointToken) -> Self {
         Self {
             name: name.into(),
             category: String::new(),
@@ -53,10 +77,11 @@ impl Signal {
             source_type: String::new(),
             source_identity: String::new(),
             idempotency_key: None,
-            waitpoint_token: token.into(),
+            waitpoint_token: token,
         }
     }
 
+    /// A word for people and filters.
     #[must_use]
     pub fn category(self, category: impl Into<String>) -> Self {
         Self { category: category.into(), ..self }
@@ -81,6 +106,7 @@ impl Signal {
         Self { source_type: source_type.into(), source_identity: identity.into(), ..self }
     }
 
+    /// Sent again with the same key within a day, it counts once.
     #[must_use]
     pub fn idempotency_key(self, key: impl Into<String>) -> Self {
         Self { idempotency_key: Some(key.into()), ..self }

@@ -24,6 +24,7 @@ pub struct ConditionMatcher {
 }
 
 impl ConditionMatcher {
+    /// Signals of this name; of an empty one: any.
     pub fn named(signal_name: impl Into<String>) -> Self {
         Self { signal_name: signal_name.into() }
     }
@@ -154,6 +155,7 @@ impl Suspension {
         Self { metadata: Some(metadata.into()), ..self }
     }
 
+    /// What becomes of signals and of the execution once the wait is over.
     #[must_use]
     pub fn resume_policy(self, resume_policy: ResumePolicy) -> Self {
         Self { resume_policy, ..self }
@@ -164,8 +166,11 @@ impl Suspension {
 /// log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitpointTicket {
+    /// The id of the waitpoint.
     pub waitpoint_id: WaitpointId,
+    /// Its name inside its execution.
     pub key: WaitpointKey,
+    /// Whoever shows it may speak to the waitpoint.
     pub token: WaitpointToken,
 }
 
@@ -178,6 +183,7 @@ impl From<IssuedWaitpoint> for WaitpointTicket {
 /// Where a task waits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuspendedAt {
+    /// The id of this wait.
     pub suspension_id: SuspensionId,
     /// In the order in which they were bound.
     pub waitpoints: Vec<WaitpointTicket>,
@@ -196,7 +202,12 @@ pub enum SuspendOutcome {
     /// The lease is over; whoever claims the execution next goes on with the attempt.
     Suspended(SuspendedAt),
     /// What it was to wait for had been said already: the task goes on.
-    AlreadySatisfied { at: SuspendedAt, task: Box<ClaimedTask> },
+    AlreadySatisfied {
+        /// Where it would have waited.
+        at: SuspendedAt,
+        /// With its lease, and [`ClaimedTask::resume_signals`] tells what was said.
+        task: Box<ClaimedTask>,
+    },
 }
 
 impl ClaimedTask {
@@ -249,6 +260,7 @@ impl ClaimedTask {
         let waitpoints = suspended.waitpoints.into_iter().map(Into::into).collect();
         let at = SuspendedAt { suspension_id: suspended.suspension_id, waitpoints };
         if suspended.already_satisfied {
+            self.went_on = true;
             return SuspendOutcome::AlreadySatisfied { at, task: Box::new(self) };
         }
         self.let_go();

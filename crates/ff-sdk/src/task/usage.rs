@@ -18,20 +18,24 @@ use crate::error::SdkError;
 pub struct Usage(BTreeMap<String, u64>);
 
 impl Usage {
+    /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Tokens that a model has read.
     #[must_use]
     pub fn input_tokens(self, tokens: u64) -> Self {
         self.custom("input_tokens", tokens)
     }
 
+    /// Tokens that a model has written.
     #[must_use]
     pub fn output_tokens(self, tokens: u64) -> Self {
         self.custom("output_tokens", tokens)
     }
 
+    /// Time that has gone by.
     #[must_use]
     pub fn wall_ms(self, ms: u64) -> Self {
         self.custom("wall_ms", ms)

@@ -68,7 +68,7 @@ pub(crate) async fn send(
     };
     match answered {
         None => {
-            let _turn = Turn { shared: Arc::clone(shared), freeing };
+            let _turn = Turn { shared: Arc::clone(shared), freeing, idle: false };
             commit::send(shared, &groups, freeing).await
         }
         Some(answered) => {
@@ -82,24 +82,38 @@ pub(crate) async fn send(
 struct Turn {
     shared: Arc<Shared>,
     freeing: bool,
+    /// It was passed on, and nobody has taken it up yet.
+    idle: bool,
 }
 
 impl Drop for Turn {
+    /// A runtime that shuts down drops at once what is spawned on it: then, and where there is no
+    /// runtime, nobody will serve those who wait, and they learn of it.
     fn drop(&mut self) {
         let mut crowd = self.shared.crowds.lock(self.freeing);
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) if !crowd.waiting.is_empty() => {
-                let turn = Self { shared: Arc::clone(&self.shared), freeing: self.freeing };
-                runtime.spawn(turn.serve());
+        let runtime = tokio::runtime::Handle::try_current().ok();
+        let runtime = runtime.filter(|_| !self.idle && !crowd.waiting.is_empty());
+        let left = match runtime {
+            Some(_) => VecDeque::new(),
+            None => {
+                crowd.under_way -= 1;
+                std::mem::take(&mut crowd.waiting)
             }
-            _ => crowd.under_way -= 1,
+        };
+        // What is dropped or spawned here may take the lock.
+        drop(crowd);
+        drop(left);
+        if let Some(runtime) = runtime {
+            let (shared, freeing) = (Arc::clone(&self.shared), self.freeing);
+            runtime.spawn(Self { shared, freeing, idle: true }.serve());
         }
     }
 }
 
 impl Turn {
     /// One call for as many as wait and fit into it.
-    async fn serve(self) {
+    async fn serve(mut self) {
+        self.idle = false;
         let served = self.shared.crowds.lock(self.freeing).take(self.shared.options.call_timeout);
         let groups: Vec<_> = served.iter().flat_map(|waiting| waiting.groups.clone()).collect();
         let mut outcome = commit::send(&self.shared, &groups, self.freeing).await;

@@ -38,6 +38,18 @@ struct State {
     /// How many of each operation were sent, and in how many calls.
     sent: BTreeMap<&'static str, (usize, usize)>,
     waits: usize,
+    /// Calls with commands that are not answered yet.
+    under_way: usize,
+}
+
+/// A call that is under way until this is dropped.
+struct UnderWay<'a>(&'a Wire);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.state().under_way -= 1;
+        self.0.counted.notify_waiters();
+    }
 }
 
 impl Wire {
@@ -84,21 +96,31 @@ impl Wire {
 
     /// Waits until so many of an operation were sent.
     pub async fn until_sent(&self, operation: &str, count: usize) {
-        let enough = async {
+        self.until(|| self.sent(operation) >= count).await;
+    }
+
+    /// Waits until all that was sent is answered.
+    pub async fn until_answered(&self) {
+        self.until(|| self.state().under_way == 0).await;
+    }
+
+    async fn until(&self, is_so: impl Fn() -> bool) {
+        let waiting = async {
             loop {
                 let counted = self.counted.notified();
-                if self.sent(operation) >= count {
+                if is_so() {
                     return;
                 }
                 counted.await;
             }
         };
-        timeout(PATIENCE, enough).await.expect("it is sent in time");
+        timeout(PATIENCE, waiting).await.expect("in time");
     }
 
     /// Counts the commands of one call, and tells the fault that it meets.
     fn count(&self, commands: &[Command]) -> Option<Fault> {
         let mut state = self.state();
+        state.under_way += 1;
         let names: std::collections::BTreeSet<_> = commands.iter().map(Command::name).collect();
         for command in commands {
             state.sent.entry(command.name()).or_default().0 += 1;
@@ -138,7 +160,9 @@ impl Layer for Wire {
 
     fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
         let (fault, count) = (self.count(&commands), commands.len());
+        let under_way = UnderWay(self);
         Box::pin(async move {
+            let _under_way = under_way;
             let outcome_unknown = match fault {
                 None => return self.inner.apply(commands).await,
                 Some(Fault::CallLost) => false,

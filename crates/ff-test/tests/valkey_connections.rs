@@ -65,3 +65,39 @@ async fn all_tails_of_a_process_share_one_connection() {
     assert!(pages.iter().all(|page| page.frames.len() == 1));
     assert_eq!(connections(&server), 3, "each process has one, and the tails another");
 }
+
+/// A process that stops while calls wait for each other's turn must not wait for itself.
+#[test]
+fn a_runtime_that_shuts_down_under_load_ends() {
+    let server = Server::start(ServerOptions::default());
+    for _ in 0..20 {
+        let url = server.url();
+        let (tell, ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let store = Arc::new(ValkeyStore::open(url.parse().unwrap()).await.unwrap());
+                let register = registration_of(&workload::claim(0));
+                let (begun, mut first) = tokio::sync::mpsc::unbounded_channel();
+                for _ in 0..64 {
+                    let (store, register, begun) =
+                        (Arc::clone(&store), register.clone(), begun.clone());
+                    tokio::spawn(async move {
+                        loop {
+                            store.call(register.clone()).await.ok();
+                            begun.send(()).ok();
+                        }
+                    });
+                }
+                first.recv().await.unwrap();
+            });
+            drop(runtime);
+            tell.send(()).unwrap();
+        });
+        ended.recv_timeout(PATIENCE).expect("the runtime ends");
+    }
+}

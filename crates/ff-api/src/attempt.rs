@@ -43,3 +43,25 @@ impl From<state::Attempt> for Attempt {
         }
     }
 }
+
+impl From<Attempt> for state::Attempt {
+    /// What is known of output and result beyond the attempt itself is not told here; others tell it.
+    fn from(attempt: Attempt) -> Self {
+        Self {
+            index: attempt.attempt_index,
+            id: attempt.attempt_id,
+            kind: attempt.attempt_type,
+            state: attempt.state,
+            worker_id: attempt.worker_id,
+            worker_instance_id: attempt.worker_instance_id,
+            started_at: attempt.started_at.into(),
+            ended_at: attempt.ended_at.map(Into::into),
+            active_ms: attempt.active_ms,
+            failure_reason: attempt.failure_reason,
+            failure_category: attempt.failure_category,
+            stream: None,
+            stream_end: None,
+            result_bytes: None,
+        }
+    }
+}

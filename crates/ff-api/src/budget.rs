@@ -7,15 +7,18 @@ use ff_core::operation::{
     BudgetReset, CreateBudget, ReportUsageAdmin, UpdateBudget, UsageReported,
 };
 use ff_core::read::{BudgetFilter, BudgetStatus};
-use ff_core::state::{BreachKind, BudgetScope, EnforcementMode, HardAction, Limits, SoftAction};
+use ff_core::state::{
+    self, BreachKind, BudgetScope, Counter, EnforcementMode, HardAction, Limits, SoftAction,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::list::Counted;
 use crate::object::Invalid;
 use crate::problem::Failure;
+use crate::reading::Unreadable;
 use crate::time::{Time, some};
-use crate::usage::status;
+use crate::usage::{reported, status};
 
 /// A new budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -316,5 +319,102 @@ impl From<BudgetReset> for Reset {
     fn from(reset: BudgetReset) -> Self {
         let BudgetReset { reset_count, next_reset_at } = reset;
         Self { status: "ok".to_owned(), reset_count, next_reset_at: some(next_reset_at) }
+    }
+}
+
+fn shown(dimensions: BTreeMap<Dimension, Limits>) -> BTreeMap<Dimension, DimensionLimits> {
+    let form = |Limits { hard, soft }| DimensionLimits { hard, soft };
+    dimensions.into_iter().map(|(name, limits)| (name, form(limits))).collect()
+}
+
+impl From<CreateBudget> for NewBudget {
+    /// Everything but the namespace, which stands beside the body.
+    fn from(create: CreateBudget) -> Self {
+        Self {
+            budget_id: Some(create.budget_id),
+            scope_type: create.scope.scope_type().to_owned(),
+            scope_id: create.scope.scope_id(),
+            enforcement_mode: create.enforcement_mode,
+            on_hard_limit: create.on_hard_limit,
+            on_soft_limit: create.on_soft_limit,
+            reset_interval_ms: create.reset_interval_ms,
+            dimensions: shown(create.dimensions),
+        }
+    }
+}
+
+impl From<UpdateBudget> for ChangeBudget {
+    /// The expected revision stands beside the body.
+    fn from(update: UpdateBudget) -> Self {
+        Self {
+            dimensions: shown(update.dimensions),
+            on_hard_limit: update.on_hard_limit,
+            on_soft_limit: update.on_soft_limit,
+            reset_interval_ms: update.reset_interval_ms,
+        }
+    }
+}
+
+impl TryFrom<Budget> for BudgetStatus {
+    type Error = Unreadable;
+
+    /// How much of the usage ledgers of executions hold is not told: both parts are 0 here.
+    fn try_from(budget: Budget) -> Result<Self, Unreadable> {
+        let scope = BudgetScope::parse(&budget.scope_type, &budget.scope_id)
+            .map_err(|refusal| Unreadable::new("scope_id", refusal))?;
+        let counter = |(name, DimensionLimits { hard, soft })| {
+            let used = budget.usage.get(&name).copied().unwrap_or(0);
+            let limits = Limits { hard, soft };
+            (name, Counter { limits, used, attributed: 0, unattributed: 0 })
+        };
+        Ok(Self {
+            budget_id: budget.budget_id,
+            namespace: budget.namespace,
+            revision: budget.revision,
+            scope,
+            enforcement_mode: budget.enforcement_mode,
+            on_hard_limit: budget.on_hard_limit,
+            on_soft_limit: budget.on_soft_limit,
+            reset_interval_ms: budget.reset_interval_ms,
+            created_at: budget.created_at.into(),
+            dimensions: budget.dimensions.into_iter().map(counter).collect(),
+            breach_count: budget.breach_count,
+            soft_breach_count: budget.soft_breach_count,
+            last_breach: budget.last_breach.map(|breach| state::LastBreach {
+                at: breach.at.into(),
+                kind: breach.kind,
+                dimension: breach.dimension,
+            }),
+            blocked_by: budget.blocked_by.map(|breach| state::Breach {
+                dimension: breach.dimension,
+                current: breach.current,
+                limit: breach.limit,
+            }),
+            reset_count: budget.reset_count,
+            next_reset_at: budget.next_reset_at.map(Into::into),
+        })
+    }
+}
+
+impl From<ReportUsageAdmin> for ReportUsage {
+    fn from(report: ReportUsageAdmin) -> Self {
+        let ReportUsageAdmin { execution_id, dimensions, dedup_key, mode, .. } = report;
+        Self { dimensions, dedup_key, execution_id, mode }
+    }
+}
+
+impl TryFrom<UsageStatus> for UsageReported {
+    type Error = Unreadable;
+
+    fn try_from(status: UsageStatus) -> Result<Self, Unreadable> {
+        let UsageStatus { status, dimension, current, limit } = status;
+        reported(&status, dimension, current, limit)
+    }
+}
+
+impl From<Reset> for BudgetReset {
+    fn from(reset: Reset) -> Self {
+        let next_reset_at = reset.next_reset_at.map(Into::into);
+        Self { reset_count: reset.reset_count, next_reset_at }
     }
 }

@@ -1,5 +1,6 @@
 //! Bulk operations: one act on many executions.
 
+use ff_core::act::Preview;
 use ff_core::id::{BulkId, ExecutionId, IdempotencyKey, Namespace};
 use ff_core::operation::CreateBulk;
 use ff_core::read::Filter;
@@ -7,6 +8,7 @@ use ff_core::state::{self, BulkAction, BulkState, BulkTargets};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::list::named;
 use crate::object::Invalid;
 use crate::search::Search;
 use crate::time::Time;
@@ -30,6 +32,10 @@ pub struct NewBulk {
     pub reason: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
+    /// Minted when absent; with an idempotency key it follows from the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub bulk_id: Option<BulkId>,
 }
 
 /// What a dry run found.
@@ -104,9 +110,10 @@ impl NewBulk {
         key: Option<&IdempotencyKey>,
     ) -> Result<CreateBulk, Invalid> {
         let targets = self.targets(&namespace)?;
-        let named = key.map(|key| BulkId::for_key(&namespace, key));
+        let by_key = key.map(|key| BulkId::for_key(&namespace, key));
+        let bulk_id = named("bulk_id", self.bulk_id, by_key)?;
         Ok(CreateBulk {
-            bulk_id: named.unwrap_or_else(BulkId::mint),
+            bulk_id: bulk_id.unwrap_or_else(BulkId::mint),
             namespace,
             action: self.action,
             targets,
@@ -134,5 +141,30 @@ impl From<state::Bulk> for Bulk {
             created_at: bulk.created_at.into(),
             changed_at: bulk.changed_at.into(),
         }
+    }
+}
+
+impl From<CreateBulk> for NewBulk {
+    /// Everything but the namespace, which stands beside the body.
+    fn from(create: CreateBulk) -> Self {
+        let (filter, ids) = match create.targets {
+            BulkTargets::Filter(filter) => (Some(Search::from(*filter)), None),
+            BulkTargets::Ids(ids) => (None, Some(ids)),
+        };
+        Self {
+            action: create.action,
+            filter,
+            ids,
+            dry_run: false,
+            reason: create.reason,
+            idempotency_key: None,
+            bulk_id: Some(create.bulk_id),
+        }
+    }
+}
+
+impl From<BulkPreview> for Preview {
+    fn from(preview: BulkPreview) -> Self {
+        Self { matched: preview.matched, sample: preview.sample }
     }
 }

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::event::{Detail, Envelope, EventKind};
-use ff_core::id::{FlowId, Kind, LaneId, Namespace, WorkerInstanceId};
+use ff_core::event::{Detail, Envelope, EventAbout, EventId, EventKind};
+use ff_core::id::{
+    DocumentId, DocumentKind, FlowId, Home, Kind, LaneId, Namespace, Subject, WorkerInstanceId,
+};
 use ff_core::read::EventFilter;
 use ff_core::state::Outcome;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::execution::tags;
+use crate::execution::{read_tags, tags};
 use crate::list::OneOrMany;
 use crate::object::Invalid;
 use crate::problem::FieldError;
+use crate::reading::{Unreadable, parsed, word};
 use crate::search::tag;
 use crate::time::Time;
 
@@ -135,5 +138,73 @@ impl Events {
             flow: self.flow,
             outcomes: outcomes.map(outcome).collect::<Result<_, _>>()?,
         })
+    }
+}
+
+fn told(value: serde_json::Value) -> Option<Detail> {
+    match value {
+        serde_json::Value::String(text) => Some(Detail::Text(text)),
+        serde_json::Value::Number(number) => number.as_i64().map(Detail::Number),
+        serde_json::Value::Object(map) => {
+            let text = |(key, value): (String, serde_json::Value)| match value {
+                serde_json::Value::String(text) => Some((key, text)),
+                _ => None,
+            };
+            map.into_iter().map(text).collect::<Option<_>>().map(Detail::Map)
+        }
+        _ => None,
+    }
+}
+
+/// Whose event it is: events tell only the name, and their kind tells of what.
+fn subject(kind: EventKind, name: &str, home: &Home) -> Result<Subject, Unreadable> {
+    let (family, _) = kind.as_str().split_once('.').unwrap_or((kind.as_str(), ""));
+    let kind = match family {
+        "flow" | "edge" => DocumentKind::Flow,
+        "budget" => DocumentKind::Budget,
+        "worker" => DocumentKind::Worker,
+        "lane" => DocumentKind::Lane,
+        "namespace" => DocumentKind::Namespace,
+        "bulk" => DocumentKind::Bulk,
+        _ => return Ok(Subject::Execution(parsed("subject", name)?)),
+    };
+    Ok(Subject::Document(DocumentId { kind, home: home.clone(), name: name.into() }))
+}
+
+impl TryFrom<Event> for Envelope {
+    type Error = Unreadable;
+
+    /// The number of the event before it about the same subject is the log's own affair: it is 0 here.
+    fn try_from(told_of: Event) -> Result<Self, Unreadable> {
+        let id: EventId = parsed("id", &told_of.id)?;
+        let data = told_of.data.into_iter().map(|(name, value)| {
+            let value = told(value).ok_or_else(|| Unreadable::new("data", &name))?;
+            Ok((name, value))
+        });
+        let outcome = told_of.outcome.as_deref().map(|text| word("outcome", text)).transpose()?;
+        let event = ff_core::event::Event {
+            number: id.number,
+            previous: 0,
+            subject: subject(told_of.type_, &told_of.subject, &id.home)?,
+            namespace: told_of.namespace,
+            lane: told_of.lane,
+            seq: told_of.seq,
+            kind: told_of.type_,
+            time: told_of.time.into(),
+            attempt_index: told_of.attempt_index,
+            lease_epoch: told_of.lease_epoch,
+            worker_instance_id: told_of.worker_instance_id,
+            outcome,
+            data: data.collect::<Result<_, Unreadable>>()?,
+        };
+        let about = match told_of.tags {
+            Some(tags) => Some(EventAbout {
+                kind: told_of.kind,
+                flow_id: told_of.flow_id,
+                tags: read_tags(tags)?,
+            }),
+            None => None,
+        };
+        Ok(Self { event, about })
     }
 }

@@ -1,12 +1,16 @@
 //! What users see of an execution.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use ff_core::capability::Capabilities;
 use ff_core::content::Content;
 use ff_core::id::{
     AttemptId, BudgetId, ContentType, ExecutionId, FlowId, Kind, LaneId, LeaseId, MemberName,
     Namespace, QuotaPolicyId, SuspensionId, WaitpointId, WorkerId, WorkerInstanceId,
 };
+use ff_core::operation;
+use ff_core::policy::Policy;
 use ff_core::read;
 use ff_core::state::{
     AttemptProgress, BlockingReason, EligibilityState, FailureClass, LifecyclePhase,
@@ -18,6 +22,7 @@ use utoipa::ToSchema;
 
 use crate::attempt::Attempt;
 use crate::bytes::Base64;
+use crate::reading::{Unreadable, among, parsed, present, word};
 use crate::time::{Time, some};
 
 /// Tags as a plain map.
@@ -293,5 +298,155 @@ impl From<read::Explanation> for Explanation {
             unblock: explanation.unblock.into_iter().map(action).collect(),
             earliest_start_at: some(explanation.earliest_start_at),
         }
+    }
+}
+
+/// Tags of an answer.
+pub(crate) fn read_tags(tags: BTreeMap<String, String>) -> Result<Tags, Unreadable> {
+    Tags::new(tags).map_err(|refusal| Unreadable::new("tags", refusal))
+}
+
+impl TryFrom<StateVector> for ff_core::state::StateVector {
+    type Error = Unreadable;
+
+    fn try_from(vector: StateVector) -> Result<Self, Unreadable> {
+        let terminal_outcome = match vector.terminal_outcome.as_str() {
+            "none" => None,
+            outcome => Some(word("terminal_outcome", outcome)?),
+        };
+        Ok(Self {
+            lifecycle_phase: vector.lifecycle_phase,
+            ownership_state: vector.ownership_state,
+            eligibility_state: vector.eligibility_state,
+            blocking_reason: vector.blocking_reason,
+            blocking_detail: vector.blocking_detail,
+            terminal_outcome,
+            attempt_state: vector.attempt_state,
+            public_state: vector.public_state,
+        })
+    }
+}
+
+impl TryFrom<GrantShown> for ff_core::state::Grant {
+    type Error = Unreadable;
+
+    /// The slots that were taken for it are the server's own affair and are not told.
+    fn try_from(grant: GrantShown) -> Result<Self, Unreadable> {
+        Ok(Self {
+            kind: word("kind", &grant.kind)?,
+            worker_id: grant.worker_id,
+            worker_instance_id: grant.worker_instance_id,
+            expires_at: grant.expires_at.into(),
+            slots: Vec::new(),
+            lapsed: false,
+        })
+    }
+}
+
+impl TryFrom<Record> for read::Record {
+    type Error = Unreadable;
+
+    fn try_from(record: Record) -> Result<Self, Unreadable> {
+        let required = Capabilities::new(record.required_capabilities)
+            .map_err(|refusal| Unreadable::new("required_capabilities", refusal))?;
+        let policy = Policy::from_json(&record.policy.to_string())
+            .map_err(|refusal| Unreadable::new("policy", refusal))?;
+        let at = |time: Option<Time>| time.map(Into::into);
+        Ok(Self {
+            execution_id: record.execution_id,
+            revision: record.revision,
+            namespace: record.namespace,
+            lane: record.lane,
+            kind: record.kind,
+            content_type: record.content_type,
+            creator_identity: record.creator_identity,
+            priority: record.priority,
+            tags: read_tags(record.tags)?,
+            policy: Arc::new(policy),
+            state: record.state_vector.try_into()?,
+            created_at: record.created_at.into(),
+            started_at: at(record.started_at),
+            completed_at: at(record.completed_at),
+            last_transition_at: record.last_transition_at.into(),
+            delay_until: at(record.delay_until),
+            deadline_at: at(record.deadline_at),
+            current_attempt_index: record.current_attempt_index,
+            current_attempt_id: record.current_attempt_id,
+            total_attempt_count: record.total_attempt_count,
+            lease_id: record.lease_id,
+            lease_epoch: record.lease_epoch,
+            worker_id: record.worker_id,
+            worker_instance_id: record.worker_instance_id,
+            lease_expires_at: at(record.lease_expires_at),
+            lease_last_renewed_at: at(record.lease_last_renewed_at),
+            lease_renewal_deadline: at(record.lease_renewal_deadline),
+            lease_reclaim_count: record.lease_reclaim_count,
+            retry_count: record.retry_count,
+            replay_count: record.replay_count,
+            failure_reason: record.failure_reason,
+            failure_category: record.failure_category,
+            failure_class: record.failure_class,
+            cancellation_reason: record.cancellation_reason,
+            cancelled_by: record.cancelled_by,
+            progress_pct: record.progress_pct,
+            progress_message: record.progress_message,
+            required_capabilities: required,
+            last_capability_mismatch_at: at(record.last_capability_mismatch_at),
+            grant: record.grant.map(TryInto::try_into).transpose()?,
+            last_event_id: parsed("last_event_id", &record.last_event_id)?,
+            trace_context: record.trace_context,
+            suspension_id: record.suspension_id,
+            suspension_reason: record.suspension_reason,
+            suspension_timeout_at: at(record.suspension_timeout_at),
+            waitpoint_ids: record.waitpoint_ids,
+            signal_count: record.signal_count,
+            flow_id: record.flow_id,
+            member_name: record.member_name,
+        })
+    }
+}
+
+impl TryFrom<Explanation> for read::Explanation {
+    type Error = Unreadable;
+
+    fn try_from(told: Explanation) -> Result<Self, Unreadable> {
+        let action = |Action { summary, cli, route }| read::Action { summary, cli, route };
+        Ok(Self {
+            cause: among("cause", &told.cause, &read::Cause::ALL, read::Cause::as_str)?,
+            summary: told.summary,
+            evidence: told.evidence,
+            unblock: told.unblock.into_iter().map(action).collect(),
+            earliest_start_at: told.earliest_start_at.map(Into::into),
+        })
+    }
+}
+
+impl From<Outcome> for Content {
+    fn from(outcome: Outcome) -> Self {
+        Self { bytes: outcome.result_b64.0, content_type: outcome.content_type }
+    }
+}
+
+impl TryFrom<PutAside> for operation::Delayed {
+    type Error = Unreadable;
+
+    fn try_from(aside: PutAside) -> Result<Self, Unreadable> {
+        Ok(Self {
+            delay_until: present("delay_until", aside.delay_until)?.into(),
+            public_state: aside.public_state,
+            replayed: aside.replayed,
+        })
+    }
+}
+
+impl TryFrom<PutAside> for operation::WaitingChildren {
+    type Error = Unreadable;
+
+    fn try_from(aside: PutAside) -> Result<Self, Unreadable> {
+        Ok(Self {
+            unresolved: present("unresolved", aside.unresolved)?,
+            public_state: aside.public_state,
+            replayed: aside.replayed,
+        })
     }
 }

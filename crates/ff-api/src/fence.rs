@@ -85,3 +85,31 @@ impl Fence {
         Ok(Authority::from_parts(shown.map(|shown| shown.fence), by_operator)?)
     }
 }
+
+impl From<LeaseFence> for Fence {
+    fn from(fence: LeaseFence) -> Self {
+        Self {
+            lease_id: Some(fence.lease_id),
+            lease_epoch: Some(fence.lease_epoch),
+            attempt_id: Some(fence.attempt_id),
+            handle: None,
+        }
+    }
+}
+
+impl From<Authority> for Fence {
+    fn from(authority: Authority) -> Self {
+        match authority {
+            Authority::Fence(fence) => fence.into(),
+            Authority::Override => Self::default(),
+        }
+    }
+}
+
+/// What `source` says of a call on this authority; the holder of a lease need not say it.
+pub fn source(authority: Authority) -> Option<String> {
+    match authority {
+        Authority::Fence(_) => None,
+        Authority::Override => Some("operator_override".to_owned()),
+    }
+}

@@ -3,21 +3,22 @@
 use std::collections::BTreeMap;
 
 use ff_core::id::{
-    BudgetId, EdgeId, ExecutionId, FlowId, Kind, MemberName, Namespace, QuotaPolicyId,
+    BudgetId, EdgeId, ExecutionId, FlowId, Kind, LaneId, MemberName, Namespace, QuotaPolicyId,
 };
 use ff_core::operation::{CancelFlow, FlowCancelled, FlowReplayed, ReplayFlow};
-use ff_core::read::{self, EdgeSnapshot, FlowSnapshot, MemberSnapshot};
+use ff_core::read::{self, EdgeSnapshot, FlowCancellation, FlowSnapshot, MemberSnapshot};
 use ff_core::state::{
-    CancelPolicy, EdgeKind, EdgeState, FlowState, GroupState, Join, MemberCounts, OnSatisfied,
-    PublicState,
+    self, Attached, CancelPolicy, EdgeKind, EdgeState, FlowState, GroupState, MemberCounts,
+    OnSatisfied, PublicState,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::execution::tags;
-use crate::graph::JoinPolicy;
+use crate::execution::{read_tags, tags};
+use crate::graph::{JoinPolicy, join, join_parts};
 use crate::list::{Counted, OneOrMany};
 use crate::object::Invalid;
+use crate::reading::{Unreadable, among};
 use crate::search::tag;
 use crate::time::{Time, some};
 
@@ -37,6 +38,9 @@ pub struct Flow {
     /// Members by public state; those that are not named have none.
     #[schema(value_type = BTreeMap<String, u32>)]
     pub counts: BTreeMap<PublicState, u32>,
+    /// Members that have ever started.
+    #[serde(default)]
+    pub started_count: u32,
     pub tags: BTreeMap<String, String>,
     pub budget_ids: Vec<BudgetId>,
     pub quota_policy_id: Option<QuotaPolicyId>,
@@ -60,6 +64,7 @@ pub struct Cancellation {
 pub struct Member {
     pub name: Option<MemberName>,
     pub execution_id: ExecutionId,
+    pub lane: LaneId,
     pub public_state: PublicState,
     pub group: Group,
 }
@@ -189,6 +194,7 @@ impl From<FlowSnapshot> for Flow {
             node_count: found.node_count,
             edge_count: found.edge_count,
             counts: counts(&found.counts),
+            started_count: found.counts.started,
             tags: tags(&found.tags),
             budget_ids: found.attached.budget_ids,
             quota_policy_id: found.attached.quota_policy_id,
@@ -202,11 +208,7 @@ impl From<FlowSnapshot> for Flow {
 
 impl From<MemberSnapshot> for Member {
     fn from(found: MemberSnapshot) -> Self {
-        let (policy, k, on_satisfied) = match found.group.join {
-            Join::AllOf => (JoinPolicy::AllOf, None, None),
-            Join::AnyOf(on_satisfied) => (JoinPolicy::AnyOf, None, Some(on_satisfied)),
-            Join::Quorum(k, on_satisfied) => (JoinPolicy::Quorum, Some(k), Some(on_satisfied)),
-        };
+        let (policy, k, on_satisfied) = join_parts(found.group.join);
         let group = Group {
             policy,
             k,
@@ -216,8 +218,8 @@ impl From<MemberSnapshot> for Member {
             satisfied: found.group.satisfied,
             impossible: found.group.impossible,
         };
-        let MemberSnapshot { name, execution_id, public_state, .. } = found;
-        Self { name, execution_id, public_state, group }
+        let MemberSnapshot { name, execution_id, lane, public_state, .. } = found;
+        Self { name, execution_id, lane, public_state, group }
     }
 }
 
@@ -283,5 +285,118 @@ impl From<FlowReplayed> for Replayed {
             FlowReplayed::AlreadySatisfied => ("already_satisfied", Vec::new()),
         };
         Self { status: status.to_owned(), replayed }
+    }
+}
+
+fn cancel_policy(text: &str) -> Result<CancelPolicy, Unreadable> {
+    among("cancellation_policy", text, &CancelPolicy::ALL, CancelPolicy::as_str)
+}
+
+/// The counts that [`counts`] showed.
+pub(crate) fn read_counts(counts: BTreeMap<PublicState, u32>, started: u32) -> MemberCounts {
+    let mut read = MemberCounts::default();
+    read.add(MemberCounts::STARTED, started.into());
+    counts.into_iter().for_each(|(state, count)| read.add(state as u8, count.into()));
+    read
+}
+
+impl TryFrom<Flow> for FlowSnapshot {
+    type Error = Unreadable;
+
+    fn try_from(flow: Flow) -> Result<Self, Unreadable> {
+        let cancellation = match flow.cancellation {
+            Some(cancellation) => Some(FlowCancellation {
+                policy: cancel_policy(&cancellation.cancellation_policy)?.as_str(),
+                reason: cancellation.reason,
+                at: cancellation.cancelled_at.into(),
+            }),
+            None => None,
+        };
+        Ok(Self {
+            flow_id: flow.flow_id,
+            revision: flow.revision,
+            namespace: flow.namespace,
+            kind: flow.kind,
+            state: flow.state,
+            graph_revision: flow.graph_revision,
+            node_count: flow.node_count,
+            edge_count: flow.edge_count,
+            counts: read_counts(flow.counts, flow.started_count),
+            tags: read_tags(flow.tags)?,
+            created_at: flow.created_at.into(),
+            completed_at: flow.completed_at.map(Into::into),
+            cancellation,
+            retention_ms: flow.retention_ms,
+            attached: Attached::new(flow.budget_ids, flow.quota_policy_id),
+        })
+    }
+}
+
+impl TryFrom<Member> for MemberSnapshot {
+    type Error = Unreadable;
+
+    fn try_from(member: Member) -> Result<Self, Unreadable> {
+        let Group { policy, k, on_satisfied, state, edges, satisfied, impossible } = member.group;
+        let join = join(policy, k, on_satisfied)
+            .map_err(|invalid| Unreadable::new("group", format!("{:?}", invalid.0)))?;
+        Ok(Self {
+            name: member.name,
+            execution_id: member.execution_id,
+            lane: member.lane,
+            public_state: member.public_state,
+            group: state::Group { join, edges, satisfied, impossible, state },
+        })
+    }
+}
+
+impl From<Edge> for EdgeSnapshot {
+    fn from(edge: Edge) -> Self {
+        Self {
+            edge_id: edge.edge_id,
+            upstream: edge.upstream,
+            downstream: edge.downstream,
+            kind: edge.kind,
+            name: edge.name,
+            data_passing_ref: edge.data_passing_ref,
+            state: edge.state,
+            applied: edge.applied,
+        }
+    }
+}
+
+impl From<CancelFlow> for Cancel {
+    fn from(cancel: CancelFlow) -> Self {
+        Self { cancellation_policy: Some(cancel.policy), reason: cancel.reason }
+    }
+}
+
+impl TryFrom<Cancelled> for FlowCancelled {
+    type Error = Unreadable;
+
+    fn try_from(cancelled: Cancelled) -> Result<Self, Unreadable> {
+        Ok(Self {
+            policy: cancel_policy(&cancelled.cancellation_policy)?,
+            reason: cancelled.reason,
+            scheduled: cancelled.member_count,
+            replayed: cancelled.replayed,
+        })
+    }
+}
+
+impl From<ReplayFlow> for Replay {
+    fn from(replay: ReplayFlow) -> Self {
+        Self { members: replay.members }
+    }
+}
+
+impl TryFrom<Replayed> for FlowReplayed {
+    type Error = Unreadable;
+
+    fn try_from(replayed: Replayed) -> Result<Self, Unreadable> {
+        match replayed.status.as_str() {
+            "replayed" => Ok(Self::Replayed { members: replayed.replayed }),
+            "already_satisfied" => Ok(Self::AlreadySatisfied),
+            other => Err(Unreadable::new("status", other)),
+        }
     }
 }

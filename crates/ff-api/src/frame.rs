@@ -3,8 +3,10 @@
 use ff_core::content::Content;
 use ff_core::id::{ContentType, ExecutionId, LeaseFence};
 use ff_core::operation;
-use ff_core::read::{ReadStream, StreamCursor, StreamPage, SummaryRead, Tail, Visibility};
-use ff_core::state;
+use ff_core::read::{
+    ReadStream, StreamClosed, StreamCursor, StreamPage, SummaryRead, Tail, Visibility,
+};
+use ff_core::state::{self, StreamEnd};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -12,6 +14,7 @@ use crate::bytes::{Base64, content};
 use crate::json::Json;
 use crate::object::Invalid;
 use crate::problem::{Failure, FieldError};
+use crate::reading::{Unreadable, among, each, parsed};
 use crate::time::Time;
 
 /// Frames on one page when nothing is said: of a read, of a tail, and most.
@@ -84,6 +87,9 @@ pub struct Stream {
     pub closed_at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_reason: Option<String>,
+    /// More of what was asked for follows behind these.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
 }
 
 /// The summary of an attempt.
@@ -104,6 +110,8 @@ pub struct ReadFrames {
     pub after: Option<String>,
     /// 1 to 1000; 100 when absent.
     pub limit: Option<u32>,
+    /// `all` or `exclude_best_effort`.
+    pub visibility: Option<String>,
 }
 
 /// What comes behind a frame.
@@ -181,6 +189,7 @@ impl From<StreamPage> for Stream {
             trimmed_before: page.trimmed_before.map(|id| id.to_string()),
             closed_at: page.closed.map(|closed| closed.at.into()),
             closed_reason: page.closed.map(|closed| closed.reason.as_str().to_owned()),
+            more: page.more,
         }
     }
 }
@@ -210,6 +219,17 @@ fn frames(limit: Option<u32>, default: u32) -> Result<u32, Failure> {
     Err(Invalid(vec![FieldError::parameter("limit", message)]).into())
 }
 
+fn seen(text: Option<&str>) -> Result<Visibility, Failure> {
+    match text {
+        None | Some("all") => Ok(Visibility::All),
+        Some("exclude_best_effort") => Ok(Visibility::ExcludeBestEffort),
+        Some(_) => {
+            let message = "visibility is all or exclude_best_effort";
+            Err(Invalid(vec![FieldError::parameter("visibility", message)]).into())
+        }
+    }
+}
+
 impl ReadFrames {
     pub fn question(
         &self,
@@ -222,27 +242,101 @@ impl ReadFrames {
             from: cursor("from", self.from.as_deref(), StreamCursor::Start)?,
             to: cursor("to", self.to.as_deref(), StreamCursor::End)?,
             limit: frames(self.limit, READ_FRAMES)?,
-            visibility: Visibility::All,
+            visibility: seen(self.visibility.as_deref())?,
         })
     }
 }
 
 impl TailFrames {
     pub fn question(&self, execution_id: ExecutionId, attempt_index: u32) -> Result<Tail, Failure> {
-        let visibility = match self.visibility.as_deref() {
-            None | Some("all") => Visibility::All,
-            Some("exclude_best_effort") => Visibility::ExcludeBestEffort,
-            Some(_) => {
-                let message = "visibility is all or exclude_best_effort";
-                return Err(Invalid(vec![FieldError::parameter("visibility", message)]).into());
-            }
-        };
         Ok(Tail {
             execution_id,
             attempt_index,
             after: cursor("after", self.after.as_deref(), StreamCursor::Id { ms: 0, seq: 0 })?,
             limit: frames(self.limit, TAIL_FRAMES)?,
-            visibility,
+            visibility: seen(self.visibility.as_deref())?,
         })
+    }
+}
+
+impl From<operation::NewFrame> for NewFrame {
+    fn from(frame: operation::NewFrame) -> Self {
+        let Content { bytes, content_type } = frame.content;
+        Self {
+            type_: frame.frame_type,
+            payload_b64: Some(Base64(bytes)),
+            payload_json: None,
+            content_type: Some(content_type),
+            mode: frame.mode.map(|mode| mode.as_str().to_owned()),
+            correlation_id: frame.correlation_id,
+        }
+    }
+}
+
+impl From<operation::AppendFrames> for Append {
+    fn from(append: operation::AppendFrames) -> Self {
+        Self { frames: append.frames.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl TryFrom<Appended> for operation::Appended {
+    type Error = Unreadable;
+
+    fn try_from(appended: Appended) -> Result<Self, Unreadable> {
+        let frame = |AppendedFrame { id, count, summary_version }| {
+            let id = parsed("id", &id)?;
+            Ok::<_, Unreadable>(operation::AppendedFrame { id, count, summary_version })
+        };
+        Ok(Self { frames: appended.frames.into_iter().map(frame).collect::<Result<_, _>>()? })
+    }
+}
+
+impl TryFrom<Frame> for state::Frame {
+    type Error = Unreadable;
+
+    fn try_from(frame: Frame) -> Result<Self, Unreadable> {
+        Ok(Self {
+            id: parsed("id", &frame.id)?,
+            mode: parsed("mode", &frame.mode)?,
+            frame_type: frame.type_,
+            content: Content { bytes: frame.payload_b64.0, content_type: frame.content_type },
+            correlation_id: frame.correlation_id,
+        })
+    }
+}
+
+impl TryFrom<Stream> for StreamPage {
+    type Error = Unreadable;
+
+    fn try_from(stream: Stream) -> Result<Self, Unreadable> {
+        let trimmed = stream.trimmed_before.map(|id| parsed("trimmed_before", &id));
+        let closed = match (stream.closed_at, stream.closed_reason) {
+            (Some(at), Some(reason)) => {
+                let reason = among("closed_reason", &reason, &StreamEnd::ALL, StreamEnd::as_str)?;
+                Some(StreamClosed { at: at.into(), reason })
+            }
+            _ => None,
+        };
+        Ok(Self {
+            frames: each(stream.frames)?,
+            count: stream.count,
+            trimmed_before: trimmed.transpose()?,
+            closed,
+            more: stream.more,
+        })
+    }
+}
+
+impl From<Summary> for SummaryRead {
+    fn from(summary: Summary) -> Self {
+        Self { document: summary.document.text().to_owned(), version: summary.version }
+    }
+}
+
+/// The word for who is shown in a tail or a read.
+pub fn visibility(visibility: Visibility) -> &'static str {
+    match visibility {
+        Visibility::All => "all",
+        Visibility::ExcludeBestEffort => "exclude_best_effort",
     }
 }

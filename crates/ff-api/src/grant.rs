@@ -6,10 +6,12 @@ use ff_core::id::{
 };
 use ff_core::limits;
 use ff_core::operation;
+use ff_core::time::TimestampMs;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::problem::Failure;
+use crate::reading::{Unreadable, parsed, present};
 
 /// How long a grant lasts when nothing is said.
 const GRANT_TTL_MS: u64 = 5_000;
@@ -44,6 +46,10 @@ pub struct ClaimByName {
     pub worker_instance_id: WorkerInstanceId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ttl_ms: Option<u64>,
+    /// Of the new lease; minted when absent. With the same one a repeated claim is told apart from
+    /// another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_id: Option<LeaseId>,
 }
 
 /// An execution whose lease was lost is set aside for this worker.
@@ -111,13 +117,17 @@ impl ClaimByName {
         self.lease_ttl_ms.unwrap_or(limits::LEASE_TTL_MS)
     }
 
+    fn lease_id(&self) -> LeaseId {
+        self.lease_id.unwrap_or_else(LeaseId::mint)
+    }
+
     /// A new attempt from a grant.
     pub fn claim(&self, execution_id: ExecutionId) -> operation::ClaimExecution {
         operation::ClaimExecution {
             execution_id,
             worker_id: self.worker_id.clone(),
             worker_instance_id: self.worker_instance_id.clone(),
-            lease_id: LeaseId::mint(),
+            lease_id: self.lease_id(),
             lease_ttl_ms: self.ttl_ms(),
             slots: operation::TakenSlots::default(),
         }
@@ -129,7 +139,7 @@ impl ClaimByName {
             execution_id,
             worker_id: self.worker_id.clone(),
             worker_instance_id: self.worker_instance_id.clone(),
-            lease_id: LeaseId::mint(),
+            lease_id: self.lease_id(),
             lease_ttl_ms: self.ttl_ms(),
             slots: operation::TakenSlots::default(),
         }
@@ -141,7 +151,7 @@ impl ClaimByName {
             execution_id,
             worker_id: self.worker_id.clone(),
             worker_instance_id: self.worker_instance_id.clone(),
-            lease_id: LeaseId::mint(),
+            lease_id: self.lease_id(),
             lease_ttl_ms: self.ttl_ms(),
             slots: operation::TakenSlots::default(),
         }
@@ -192,6 +202,86 @@ impl From<operation::IssuedReclaimGrant> for Reclaimed {
             operation::IssuedReclaimGrant::ReclaimCapExceeded { reclaim_count } => {
                 Self { reclaim_count: Some(reclaim_count), ..none("reclaim_cap_exceeded") }
             }
+        }
+    }
+}
+
+impl From<operation::ClaimForWorker> for ClaimForWorker {
+    /// Everything but the namespace and the worker, which stand beside the body.
+    fn from(claim: operation::ClaimForWorker) -> Self {
+        Self {
+            lane: claim.lane,
+            worker_instance_id: claim.worker_instance_id,
+            capabilities: claim.capabilities.tokens().map(str::to_owned).collect(),
+            grant_ttl_ms: Some(claim.grant_ttl_ms),
+        }
+    }
+}
+
+impl TryFrom<Grant> for operation::ClaimGrant {
+    type Error = Unreadable;
+
+    fn try_from(grant: Grant) -> Result<Self, Unreadable> {
+        Ok(Self {
+            execution_id: grant.execution_id,
+            partition_key: parsed("partition_key", &grant.partition_key)?,
+            grant_key: grant.grant_key,
+            expires_at: TimestampMs(grant.expires_at_ms),
+        })
+    }
+}
+
+macro_rules! by_name {
+    ($($operation:ident),*) => {$(
+        impl From<operation::$operation> for ClaimByName {
+            fn from(claim: operation::$operation) -> Self {
+                Self {
+                    worker_id: claim.worker_id,
+                    worker_instance_id: claim.worker_instance_id,
+                    lease_ttl_ms: Some(claim.lease_ttl_ms),
+                    lease_id: Some(claim.lease_id),
+                }
+            }
+        }
+    )*};
+}
+
+by_name!(ClaimExecution, ClaimResumedExecution, IssueGrantAndClaim, ReclaimExecution);
+
+impl From<operation::IssueReclaimGrant> for Reclaim {
+    fn from(issue: operation::IssueReclaimGrant) -> Self {
+        Self {
+            worker_id: issue.worker_id,
+            worker_instance_id: issue.worker_instance_id,
+            lane: issue.lane,
+            grant_ttl_ms: Some(issue.grant_ttl_ms),
+            capabilities: issue.capabilities.tokens().map(str::to_owned).collect(),
+        }
+    }
+}
+
+impl TryFrom<Reclaimed> for operation::IssuedReclaimGrant {
+    type Error = Unreadable;
+
+    fn try_from(reclaimed: Reclaimed) -> Result<Self, Unreadable> {
+        match reclaimed.status.as_str() {
+            "granted" => {
+                let grant = Grant {
+                    execution_id: present("execution_id", reclaimed.execution_id)?,
+                    partition_key: present("partition_key", reclaimed.partition_key)?,
+                    grant_key: present("grant_key", reclaimed.grant_key)?,
+                    expires_at_ms: present("expires_at_ms", reclaimed.expires_at_ms)?,
+                };
+                Ok(Self::Granted(grant.try_into()?))
+            }
+            "not_reclaimable" => {
+                Ok(Self::NotReclaimable { detail: present("detail", reclaimed.detail)? })
+            }
+            "reclaim_cap_exceeded" => {
+                let reclaim_count = present("reclaim_count", reclaimed.reclaim_count)?;
+                Ok(Self::ReclaimCapExceeded { reclaim_count })
+            }
+            other => Err(Unreadable::new("status", other)),
         }
     }
 }

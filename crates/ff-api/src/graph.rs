@@ -7,8 +7,9 @@ use ff_core::id::{
     QuotaPolicyId,
 };
 use ff_core::operation::{
-    self, AddToFlow, CreateFlow, GraphEdge, GraphGroup, GraphMember, NewEdge, SetGroupPolicy,
-    StageEdge, Submit as SubmitOperation, SubmitFlow, SubmittedFlow,
+    self, AddToFlow, AddedToFlow, CreateFlow, EdgeStaged, FlowCreated, GraphEdge, GraphGroup,
+    GraphMember, NewEdge, SetGroupPolicy, StageEdge, Submit as SubmitOperation, SubmitFlow,
+    SubmittedFlow,
 };
 use ff_core::partition::PartitionConfig;
 use ff_core::state::{Attached, EdgeKind, Join, OnSatisfied};
@@ -17,10 +18,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::execution::tags;
 use crate::json::Json;
 use crate::list::named;
 use crate::object::{Invalid, Object};
 use crate::problem::Failure;
+use crate::reading::Unreadable;
 use crate::submit::Submit;
 
 /// A new flow: with members, edges and groups, or without any.
@@ -226,7 +229,16 @@ pub enum FlowOperation {
     Graph(Box<SubmitFlow>),
 }
 
-fn join(
+/// The parts of a join rule, as forms show them.
+pub(crate) fn join_parts(join: Join) -> (JoinPolicy, Option<u32>, Option<OnSatisfied>) {
+    match join {
+        Join::AllOf => (JoinPolicy::AllOf, None, None),
+        Join::AnyOf(on_satisfied) => (JoinPolicy::AnyOf, None, Some(on_satisfied)),
+        Join::Quorum(k, on_satisfied) => (JoinPolicy::Quorum, Some(k), Some(on_satisfied)),
+    }
+}
+
+pub(crate) fn join(
     policy: JoinPolicy,
     k: Option<u32>,
     on_satisfied: Option<OnSatisfied>,
@@ -397,5 +409,149 @@ impl From<operation::EdgeApplied> for EdgeApplied {
             operation::EdgeApplied::AlreadyApplied => ("already_applied", None),
         };
         Self { status: status.to_owned(), unresolved }
+    }
+}
+
+impl From<CreateFlow> for NewFlow {
+    /// Everything but the namespace, which stands beside the body.
+    fn from(create: CreateFlow) -> Self {
+        Self {
+            flow_id: Some(create.flow_id),
+            kind: create.kind,
+            tags: tags(&create.tags),
+            budget_ids: create.attached.budget_ids,
+            quota_policy_id: create.attached.quota_policy_id,
+            idempotency_key: None,
+            retention_ms: create.retention_ms,
+            members: Vec::new(),
+            edges: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+}
+
+impl TryFrom<SubmitFlow> for NewFlow {
+    type Error = serde_json::Error;
+
+    fn try_from(submit: SubmitFlow) -> Result<Self, serde_json::Error> {
+        let member = |GraphMember { name, submit }| {
+            Json::from_value(&NewMember { name, submit: submit.into() })
+        };
+        let group = |GraphGroup { member, join }| {
+            let (policy, k, on_satisfied) = join_parts(join);
+            GroupByName { member, policy, k, on_satisfied }
+        };
+        Ok(Self {
+            members: submit.members.into_iter().map(member).collect::<Result<_, _>>()?,
+            edges: submit.edges.into_iter().map(Into::into).collect(),
+            groups: submit.groups.into_iter().map(group).collect(),
+            ..submit.flow.into()
+        })
+    }
+}
+
+impl From<GraphEdge> for EdgeByName {
+    fn from(edge: GraphEdge) -> Self {
+        let GraphEdge { from, to, kind, name, data_passing_ref } = edge;
+        Self { from, to, kind, name, data_passing_ref }
+    }
+}
+
+impl TryFrom<FlowReply> for FlowCreated {
+    type Error = Unreadable;
+
+    fn try_from(reply: FlowReply) -> Result<Self, Unreadable> {
+        match reply.status.as_str() {
+            "created" => Ok(Self::Created),
+            "duplicate" => Ok(Self::AlreadySatisfied),
+            other => Err(Unreadable::new("status", other)),
+        }
+    }
+}
+
+impl FlowReply {
+    /// The reply to a graph with these members, whose order is the one of the request.
+    pub fn read(mut self, members: &[MemberName]) -> Result<SubmittedFlow, Unreadable> {
+        let named = members.iter().filter_map(|name| self.members.remove_entry(name)).collect();
+        Ok(SubmittedFlow {
+            flow_id: self.flow_id,
+            members: named,
+            edges: self.edges.iter().map(|edge| edge.edge_id).collect(),
+            graph_revision: self.graph_revision,
+            duplicate: FlowCreated::try_from(self)? == FlowCreated::AlreadySatisfied,
+        })
+    }
+}
+
+impl From<AddToFlow> for AddMember {
+    fn from(add: AddToFlow) -> Self {
+        Self { execution_id: add.execution_id, name: add.name }
+    }
+}
+
+impl TryFrom<MemberAdded> for AddedToFlow {
+    type Error = Unreadable;
+
+    fn try_from(added: MemberAdded) -> Result<Self, Unreadable> {
+        let node_count = added.node_count;
+        match added.status.as_str() {
+            "added" => Ok(Self::Added { node_count }),
+            "already_member" => Ok(Self::AlreadyMember { node_count }),
+            other => Err(Unreadable::new("status", other)),
+        }
+    }
+}
+
+impl From<StageEdge> for AddEdge {
+    /// Staged only: it is applied by another request.
+    fn from(stage: StageEdge) -> Self {
+        let NewEdge { upstream, downstream, kind, name, data_passing_ref } = stage.edge;
+        Self {
+            edge_id: Some(stage.edge_id),
+            upstream,
+            downstream,
+            kind,
+            name,
+            data_passing_ref,
+            expected_graph_revision: stage.expected_graph_revision,
+            apply: false,
+        }
+    }
+}
+
+impl From<EdgeAdded> for EdgeStaged {
+    fn from(added: EdgeAdded) -> Self {
+        Self { edge_id: added.edge_id, graph_revision: added.graph_revision }
+    }
+}
+
+impl TryFrom<EdgeApplied> for operation::EdgeApplied {
+    type Error = Unreadable;
+
+    fn try_from(applied: EdgeApplied) -> Result<Self, Unreadable> {
+        match (applied.status.as_str(), applied.unresolved) {
+            ("applied", Some(unresolved)) => Ok(Self::Applied { unresolved }),
+            ("already_applied", _) => Ok(Self::AlreadyApplied),
+            (other, _) => Err(Unreadable::new("status", other)),
+        }
+    }
+}
+
+impl From<SetGroupPolicy> for SetGroup {
+    fn from(set: SetGroupPolicy) -> Self {
+        let (policy, k, on_satisfied) = join_parts(set.join);
+        Self { policy, k, on_satisfied }
+    }
+}
+
+impl TryFrom<GroupSet> for operation::GroupSet {
+    type Error = Unreadable;
+
+    fn try_from(set: GroupSet) -> Result<Self, Unreadable> {
+        match set.status.as_str() {
+            "set" => Ok(Self::Set),
+            "already_set" => Ok(Self::AlreadySet),
+            other => Err(Unreadable::new("status", other)),
+        }
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use ff_core::id::{BudgetId, LaneId, Namespace, QuotaPolicyId};
-use ff_core::operation::{Attach, SetLane, SetNamespace};
+use ff_core::operation::{Attach, LaneSet, NamespaceSet, SetLane, SetNamespace};
 use ff_core::policy;
 use ff_core::read::{LaneSnapshot, NamespaceSnapshot};
-use ff_core::state::{LaneState, PublicState};
+use ff_core::state::{Attached, LaneState, NamespaceRecord, PublicState};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::flow::counts;
+use crate::flow::{counts, read_counts};
 use crate::nullable::nullable;
 
 /// A lane.
@@ -136,19 +136,12 @@ impl ChangeLane {
 impl From<NamespaceSnapshot> for NamespaceRow {
     fn from(found: NamespaceSnapshot) -> Self {
         let NamespaceSnapshot { record, revision } = found;
-        let kept = record.retention;
         Self {
             namespace: record.namespace,
             revision,
             budget_ids: record.attached.budget_ids,
             quota_policy_id: record.attached.quota_policy_id,
-            retention: Retention {
-                success_ms: kept.success_ms,
-                failed_ms: kept.failed_ms,
-                cancelled_ms: kept.cancelled_ms,
-                expired_ms: kept.expired_ms,
-                skipped_ms: kept.skipped_ms,
-            },
+            retention: record.retention.into(),
         }
     }
 }
@@ -169,5 +162,80 @@ impl ChangeNamespace {
             retention: self.retention.map(Into::into),
             expected_revision,
         }
+    }
+}
+
+impl From<Lane> for LaneSnapshot {
+    fn from(lane: Lane) -> Self {
+        Self {
+            lane: lane.lane,
+            state: lane.state,
+            priority_ageing_ms: lane.priority_ageing_ms,
+            attached: Attached::new(lane.budget_ids, lane.quota_policy_id),
+            revision: lane.revision,
+            depth: read_counts(lane.depth, 0),
+            oldest_age_ms: lane.oldest_age_ms,
+            running: lane.running,
+            live_workers: lane.live_workers,
+        }
+    }
+}
+
+impl From<Lane> for LaneSet {
+    fn from(lane: Lane) -> Self {
+        Self {
+            state: lane.state,
+            priority_ageing_ms: lane.priority_ageing_ms,
+            attached: Attached::new(lane.budget_ids, lane.quota_policy_id),
+            revision: lane.revision,
+        }
+    }
+}
+
+impl From<SetLane> for ChangeLane {
+    /// Which lane, and the expected revision, stand beside the body.
+    fn from(set: SetLane) -> Self {
+        let Attach { budget_ids, quota_policy_id } = set.attach;
+        Self {
+            state: set.state,
+            priority_ageing_ms: set.priority_ageing_ms,
+            budget_ids,
+            quota_policy_id,
+            reason: set.reason,
+        }
+    }
+}
+
+impl From<policy::Retention> for Retention {
+    fn from(retention: policy::Retention) -> Self {
+        let policy::Retention { success_ms, failed_ms, cancelled_ms, expired_ms, skipped_ms } =
+            retention;
+        Self { success_ms, failed_ms, cancelled_ms, expired_ms, skipped_ms }
+    }
+}
+
+impl From<SetNamespace> for ChangeNamespace {
+    /// Which namespace, and the expected revision, stand beside the body.
+    fn from(set: SetNamespace) -> Self {
+        let Attach { budget_ids, quota_policy_id } = set.attach;
+        Self { budget_ids, quota_policy_id, retention: set.retention.map(Into::into) }
+    }
+}
+
+impl From<NamespaceRow> for NamespaceSnapshot {
+    fn from(row: NamespaceRow) -> Self {
+        let record = NamespaceRecord {
+            namespace: row.namespace,
+            attached: Attached::new(row.budget_ids, row.quota_policy_id),
+            retention: row.retention.into(),
+        };
+        Self { record, revision: row.revision }
+    }
+}
+
+impl From<NamespaceRow> for NamespaceSet {
+    fn from(row: NamespaceRow) -> Self {
+        let NamespaceSnapshot { record, revision } = row.into();
+        Self { record, revision }
     }
 }

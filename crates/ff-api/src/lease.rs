@@ -1,6 +1,7 @@
 //! Leases: claimed and renewed.
 
 use ff_core::capability::Capabilities;
+use ff_core::error::EngineError;
 use ff_core::id::{AttemptId, ExecutionId, LaneId, LeaseId, Namespace, WorkerId, WorkerInstanceId};
 use ff_core::limits;
 use ff_core::operation::{self, LaneOrder, LaneShare, Renew};
@@ -10,6 +11,7 @@ use utoipa::ToSchema;
 use crate::fence::Fence;
 use crate::object::Invalid;
 use crate::problem::{Failure, Problem};
+use crate::reading::Unreadable;
 use crate::task::Task;
 use crate::time::Time;
 
@@ -101,17 +103,17 @@ pub struct RenewMany {
     pub items: Vec<RenewItem>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RenewedMany {
     pub items: Vec<RenewedItem>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RenewedItem {
     pub execution_id: ExecutionId,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
 }
 
@@ -227,5 +229,87 @@ impl RenewItem {
         let execution_id = self.execution_id;
         let fence = fence.required(execution_id, store)?;
         Ok(Renew { execution_id, fence, ttl_ms: self.ttl_ms })
+    }
+}
+
+impl From<operation::Claim> for Claim {
+    /// Everything but the namespace, which stands beside the body, and what only a process that claims
+    /// on a store itself keeps: the rota's credits and the first of the new leases' ids.
+    fn from(claim: operation::Claim) -> Self {
+        Self {
+            worker_id: claim.worker_id,
+            worker_instance_id: claim.worker_instance_id,
+            lanes: Some(claim.lanes.into_iter().map(Into::into).collect()),
+            order: Some(order_name(claim.order)),
+            capabilities: Some(claim.capabilities.tokens().map(str::to_owned).collect()),
+            max: claim.max,
+            lease_ttl_ms: Some(claim.lease_ttl_ms),
+        }
+    }
+}
+
+impl From<operation::ClaimNext> for Next {
+    fn from(next: operation::ClaimNext) -> Self {
+        Self {
+            max: next.max,
+            lanes: next.lanes.into_iter().map(Into::into).collect(),
+            order: Some(order_name(next.order)),
+            capabilities: next.capabilities.tokens().map(str::to_owned).collect(),
+            lease_ttl_ms: Some(next.lease_ttl_ms),
+        }
+    }
+}
+
+impl From<LaneShare> for Lane {
+    fn from(share: LaneShare) -> Self {
+        let LaneShare { lane, weight, .. } = share;
+        if weight == 1 { Self::Name(lane) } else { Self::Weighted(WeightedLane { lane, weight }) }
+    }
+}
+
+fn order_name(order: LaneOrder) -> String {
+    match order {
+        LaneOrder::Weighted => "weighted".to_owned(),
+        LaneOrder::Ordered => "ordered".to_owned(),
+    }
+}
+
+impl From<Renew> for RenewItem {
+    fn from(renew: Renew) -> Self {
+        let Fence { lease_id, lease_epoch, attempt_id, handle } = renew.fence.into();
+        let Renew { execution_id, ttl_ms, .. } = renew;
+        Self { execution_id, lease_id, lease_epoch, attempt_id, handle, ttl_ms }
+    }
+}
+
+/// What became of one lease of many.
+pub(crate) fn renewed(
+    expires_at: Option<Time>,
+    problem: Option<Problem>,
+) -> Result<operation::Renewed, EngineError> {
+    match (expires_at, problem) {
+        (_, Some(problem)) => Err(problem.into()),
+        (Some(at), None) => Ok(operation::Renewed { expires_at: at.into() }),
+        (None, None) => Err(EngineError::bug("a lease is neither renewed nor refused")),
+    }
+}
+
+impl RenewedItem {
+    /// What became of it.
+    pub fn outcome(self) -> Result<operation::Renewed, EngineError> {
+        renewed(self.expires_at, self.problem)
+    }
+}
+
+impl From<Renewed> for operation::Renewed {
+    fn from(renewed: Renewed) -> Self {
+        Self { expires_at: renewed.expires_at.into() }
+    }
+}
+
+impl Tasks {
+    /// The tasks, of a store of this kind.
+    pub fn read(self, store: &str) -> Result<Vec<operation::Task>, Unreadable> {
+        self.tasks.into_iter().map(|task| task.read(store)).collect()
     }
 }

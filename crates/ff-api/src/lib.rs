@@ -4,6 +4,8 @@
 //! - [`object`]: a JSON object or a query string, taken apart field by field.
 //! - [`bytes`], [`time`], [`json`]: values that JSON has no form of its own for.
 //! - [`problem`]: how every failure is told.
+//! - [`reading`]: why an answer could not be read. Whoever asks makes the forms of requests from operations,
+//!   and replies from the forms of answers; both stand beside the way there.
 //! - [`submit`], [`execution`], [`search`], [`attempt`], [`manage`]: executions.
 //! - [`worker`], [`lease`], [`grant`], [`outcome`], [`suspend`], [`usage`]: the worker protocol.
 //! - [`signal`], [`frame`], [`event`]: waitpoints and signals, streams, the log.
@@ -34,6 +36,7 @@ pub mod object;
 pub mod outcome;
 pub mod problem;
 pub mod quota;
+pub mod reading;
 pub mod search;
 pub mod secret;
 pub mod signal;

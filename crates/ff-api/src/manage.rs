@@ -144,3 +144,53 @@ impl From<operation::Revoked> for Revoked {
         Self { status: "revoked".to_owned(), lease_id, lease_epoch, replayed }
     }
 }
+
+impl From<operation::Cancel> for Cancel {
+    fn from(cancel: operation::Cancel) -> Self {
+        Self { reason: cancel.reason, source: Some(cancel.source.as_str().to_owned()) }
+    }
+}
+
+impl From<Cancelled> for operation::Cancelled {
+    fn from(cancelled: Cancelled) -> Self {
+        Self { from: cancelled.from, replayed: cancelled.replayed }
+    }
+}
+
+impl From<PriorityChanged> for operation::PriorityChanged {
+    fn from(changed: PriorityChanged) -> Self {
+        Self { old: changed.old, new: changed.new }
+    }
+}
+
+impl From<Replayed> for operation::Replayed {
+    fn from(replayed: Replayed) -> Self {
+        Self {
+            replay_count: replayed.replay_count,
+            public_state: replayed.public_state,
+            unresolved: replayed.unresolved_edges,
+        }
+    }
+}
+
+impl From<operation::Revoke> for RevokeLease {
+    fn from(revoke: operation::Revoke) -> Self {
+        Self { reason: revoke.reason, expected_lease_id: revoke.expected_lease_id }
+    }
+}
+
+impl From<Revoked> for operation::Revoked {
+    fn from(revoked: Revoked) -> Self {
+        let Revoked { lease_id, lease_epoch, replayed, .. } = revoked;
+        match replayed {
+            false => Self::Revoked { lease_id, lease_epoch },
+            true => Self::AlreadySatisfied { lease_id, lease_epoch },
+        }
+    }
+}
+
+impl From<TagsSet> for operation::TagsSet {
+    fn from(set: TagsSet) -> Self {
+        Self { count: set.count, revision: set.revision }
+    }
+}

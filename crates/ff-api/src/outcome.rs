@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::bytes::{Base64, content};
+use crate::fence::source;
 use crate::json::Json;
-use crate::lease::Next;
+use crate::lease::{Next, Tasks};
 use crate::object::Invalid;
 use crate::problem::Failure;
+use crate::reading::{Unreadable, present};
 use crate::task::Task;
 use crate::time::Time;
 
@@ -158,5 +160,74 @@ impl Delay {
             }
         };
         Ok(operation::Delay { execution_id, authority, until })
+    }
+}
+
+impl From<operation::Complete> for Complete {
+    fn from(complete: operation::Complete) -> Self {
+        let (result_b64, content_type) = match complete.result {
+            Some(Content { bytes, content_type }) => (Some(Base64(bytes)), Some(content_type)),
+            None => (None, None),
+        };
+        Self {
+            result_b64,
+            result_json: None,
+            content_type,
+            next: complete.next.map(Into::into),
+            source: source(complete.authority),
+        }
+    }
+}
+
+impl Completed {
+    /// The reply, of a store of this kind.
+    pub fn read(self, store: &str) -> Result<operation::Completed, Unreadable> {
+        let Self { tasks, replayed, .. } = self;
+        Ok(operation::Completed { tasks: Tasks { tasks }.read(store)?, replayed })
+    }
+}
+
+impl From<operation::Fail> for Fail {
+    fn from(fail: operation::Fail) -> Self {
+        Self {
+            reason: fail.reason,
+            category: fail.category,
+            class: fail.class,
+            retry_after_ms: fail.retry_after_ms,
+            source: source(fail.authority),
+        }
+    }
+}
+
+impl TryFrom<Failed> for operation::Failed {
+    type Error = Unreadable;
+
+    fn try_from(failed: Failed) -> Result<Self, Unreadable> {
+        let replayed = failed.replayed;
+        match failed.status.as_str() {
+            "retry_scheduled" => Ok(Self::RetryScheduled {
+                delay_until: present("delay_until", failed.delay_until)?.into(),
+                retry_count: present("retry_count", failed.retry_count)?,
+                replayed,
+            }),
+            "terminal_failed" => Ok(Self::TerminalFailed { replayed }),
+            other => Err(Unreadable::new("status", other)),
+        }
+    }
+}
+
+impl From<operation::Delay> for Delay {
+    fn from(delay: operation::Delay) -> Self {
+        let (delay_ms, delay_until) = match delay.until {
+            DelayUntil::For(ms) => (Some(ms), None),
+            DelayUntil::At(at) => (None, Some(at.into())),
+        };
+        Self { delay_ms, delay_until, source: source(delay.authority) }
+    }
+}
+
+impl From<operation::WaitChildren> for WaitChildren {
+    fn from(wait: operation::WaitChildren) -> Self {
+        Self { children: wait.children, source: source(wait.authority) }
     }
 }

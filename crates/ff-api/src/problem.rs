@@ -4,7 +4,7 @@ use std::fmt;
 
 use ff_core::capability::Capabilities;
 use ff_core::error::{Class, Code, Current, EngineError, Refusal};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use crate::object::Invalid;
@@ -125,7 +125,7 @@ impl From<&Refusal> for Problem {
         let code = refusal.code;
         let mut problem = Self::new(code, refusal.detail.clone());
         if problem.status == 400 {
-            let place = refusal.field.map(|field| format!("/{}", field.replace('.', "/")));
+            let place = refusal.field.as_ref().map(|field| format!("/{}", field.replace('.', "/")));
             let error = FieldError::new(place.unwrap_or_default(), code, &refusal.detail);
             problem.errors.push(error);
         }
@@ -174,5 +174,103 @@ impl From<Refusal> for Failure {
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         Self::new((&error).into())
+    }
+}
+
+/// A problem document as it is sent. Its code is text: a later version may have codes that are not
+/// known here.
+#[derive(Deserialize)]
+struct Told {
+    #[serde(rename = "type", default)]
+    type_: String,
+    #[serde(default)]
+    title: String,
+    status: u16,
+    #[serde(default)]
+    detail: String,
+    instance: Option<String>,
+    code: String,
+    retry_after_ms: Option<u64>,
+    trace_id: Option<String>,
+    #[serde(default)]
+    errors: Vec<FieldError>,
+    current: Option<Current>,
+    missing_capabilities: Option<Capabilities>,
+    limit_bytes: Option<u64>,
+    route: Option<String>,
+}
+
+/// An unknown code is read as one of the class that its status stands for, and says so.
+impl<'de> Deserialize<'de> for Problem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let told = Told::deserialize(deserializer)?;
+        let (code, detail) = match told.code.parse() {
+            Ok(code) => (code, told.detail),
+            Err(()) => (code_of(told.status), format!("{}: {}", told.code, told.detail)),
+        };
+        Ok(Self {
+            type_: told.type_,
+            title: told.title,
+            status: told.status,
+            instance: told.instance,
+            retry_after_ms: told.retry_after_ms,
+            trace_id: told.trace_id,
+            errors: told.errors,
+            current: told.current,
+            missing_capabilities: told.missing_capabilities,
+            limit_bytes: told.limit_bytes,
+            route: told.route,
+            ..Self::new(code, detail)
+        })
+    }
+}
+
+/// A code of the class that a status stands for.
+pub fn code_of(status: u16) -> Code {
+    match status {
+        401 => Code::Unauthenticated,
+        403 => Code::Forbidden,
+        404 => Code::RouteNotFound,
+        409 => Code::LeaseConflict,
+        412 => Code::PreconditionFailed,
+        413 => Code::PayloadTooLarge,
+        422 => Code::IdempotencyMismatch,
+        429 => Code::RateLimited,
+        502 | 503 => Code::Unavailable,
+        504 => Code::Timeout,
+        400..=499 => Code::InvalidInput,
+        _ => Code::Internal,
+    }
+}
+
+impl From<Problem> for EngineError {
+    /// The failure that the server's call on its store ended in.
+    fn from(problem: Problem) -> Self {
+        let code = problem.code;
+        // A fault is told as it prints, with its code before it.
+        let told = problem.detail.strip_prefix(code.as_str()).and_then(|it| it.strip_prefix(": "));
+        let detail = told.unwrap_or(&problem.detail).to_owned();
+        match code {
+            Code::Unavailable => Self::Unavailable { detail },
+            Code::Timeout => Self::Timeout { detail },
+            Code::OutcomeUnknown => Self::Transport { outcome_unknown: true, detail },
+            _ if code.class() == Class::Bug => Self::Bug { code, detail },
+            _ => problem.refusal().into(),
+        }
+    }
+}
+
+impl Problem {
+    /// The refusal that it tells of.
+    fn refusal(self) -> Refusal {
+        let field = self.errors.into_iter().next().map(|error| error.pointer);
+        let field = field.map(|place| place.trim_start_matches('/').replace('/', "."));
+        Refusal {
+            code: self.code,
+            detail: self.detail.into(),
+            field: field.filter(|field| !field.is_empty()).map(Into::into),
+            current: self.current,
+            missing_capabilities: self.missing_capabilities,
+        }
     }
 }

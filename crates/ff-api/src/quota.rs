@@ -137,3 +137,62 @@ impl From<state::Holder> for Holder {
         }
     }
 }
+
+impl From<CreateQuotaPolicy> for NewQuota {
+    /// Everything but the namespace, which stands beside the body.
+    fn from(create: CreateQuotaPolicy) -> Self {
+        Self {
+            quota_policy_id: Some(create.quota_policy_id),
+            window_seconds: create.spec.window_seconds,
+            max_requests_per_window: create.spec.max_requests_per_window,
+            max_concurrent: create.spec.max_concurrent,
+            jitter_ms: create.spec.jitter_ms,
+        }
+    }
+}
+
+impl From<UpdateQuotaPolicy> for ChangeQuota {
+    /// The expected revision stands beside the body.
+    fn from(update: UpdateQuotaPolicy) -> Self {
+        let change = update.change;
+        Self {
+            window_seconds: change.window_seconds,
+            max_requests_per_window: change.max_requests_per_window,
+            max_concurrent: change.max_concurrent,
+            jitter_ms: change.jitter_ms,
+        }
+    }
+}
+
+impl From<Quota> for QuotaPolicySnapshot {
+    /// Which slots are overdue is the engine's affair and is not told.
+    fn from(quota: Quota) -> Self {
+        Self {
+            quota_policy_id: quota.quota_policy_id,
+            namespace: quota.namespace,
+            revision: quota.revision,
+            spec: state::QuotaSpec {
+                window_seconds: quota.window_seconds,
+                max_requests_per_window: quota.max_requests_per_window,
+                max_concurrent: quota.max_concurrent,
+                jitter_ms: quota.jitter_ms,
+            },
+            created_at: quota.created_at.into(),
+            slots: quota.slots,
+            waiting: quota.waiting,
+            window_opens_at: quota.window_opens_at.map(Into::into),
+            overdue: Vec::new(),
+        }
+    }
+}
+
+impl From<Holder> for state::Holder {
+    fn from(holder: Holder) -> Self {
+        let Holder { execution_id, lease_epoch, since, pending_until } = holder;
+        Self {
+            slot: state::SlotId { execution_id, lease_epoch },
+            since: since.into(),
+            pending_until: pending_until.map(Into::into),
+        }
+    }
+}

@@ -106,3 +106,28 @@ impl Search {
         Ok((read::Search { filter, cursor: self.cursor, limit }, include))
     }
 }
+
+impl From<read::Search> for Search {
+    /// Everything but the namespace, which stands beside the body.
+    fn from(search: read::Search) -> Self {
+        Self { cursor: search.cursor, limit: Some(search.limit), ..search.filter.into() }
+    }
+}
+
+impl From<read::Filter> for Search {
+    fn from(filter: read::Filter) -> Self {
+        let tags = filter.tags.into_iter().map(|(key, value)| format!("{key}:{value}"));
+        Self {
+            lane: OneOrMany::Many(filter.lanes),
+            state: OneOrMany::Many(filter.states),
+            kind: OneOrMany::Many(filter.kinds),
+            tag: OneOrMany::Many(tags.collect()),
+            flow: filter.flow,
+            created_after: filter.created_after.map(Into::into),
+            created_before: filter.created_before.map(Into::into),
+            completed_after: filter.completed_after.map(Into::into),
+            completed_before: filter.completed_before.map(Into::into),
+            ..Self::default()
+        }
+    }
+}

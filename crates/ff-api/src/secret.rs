@@ -1,7 +1,9 @@
 //! The keys that sign waitpoint tokens.
 
 use ff_core::id::Kid;
+use ff_core::operation::Rotated;
 use ff_core::read;
+use ff_core::token::KidInfo;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -49,5 +51,21 @@ impl From<read::Kids> for Kids {
         let kids = kids
             .map(|info| AcceptedKid { kid: info.kid, accepted_until: some(info.accepted_until) });
         Self { current_kid: found.current_kid, kids: kids.collect() }
+    }
+}
+
+impl From<Kids> for read::Kids {
+    fn from(shown: Kids) -> Self {
+        let info = |AcceptedKid { kid, accepted_until }| KidInfo {
+            kid,
+            accepted_until: accepted_until.map(Into::into),
+        };
+        Self { current_kid: shown.current_kid, kids: shown.kids.into_iter().map(info).collect() }
+    }
+}
+
+impl From<SecretRotated> for Rotated {
+    fn from(rotated: SecretRotated) -> Self {
+        Self { current_kid: rotated.new_kid, rotated: rotated.rotated }
     }
 }

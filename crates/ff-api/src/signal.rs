@@ -2,18 +2,22 @@
 
 use ff_core::content::Content;
 use ff_core::id::{
-    ContentType, ExecutionId, IdempotencyKey, Kid, SignalId, SignalName, WaitpointId, WaitpointKey,
+    ContentType, ExecutionId, IdempotencyKey, Kid, LaneId, SignalId, SignalName, WaitpointId,
+    WaitpointKey,
 };
 use ff_core::operation::{self, Decision, WaitpointRef};
 use ff_core::read;
+use ff_core::state::SignalEffect;
 use ff_core::token::WaitpointToken;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::bytes::{Base64, content};
 use crate::json::Json;
+use crate::list::OneOrMany;
 use crate::object::Invalid;
 use crate::problem::Failure;
+use crate::reading::{Unreadable, among, word};
 use crate::task;
 use crate::time::{Time, some};
 
@@ -67,7 +71,9 @@ pub struct Approval {
     /// Tells repeated decisions of one name apart; `0` when absent.
     pub suffix: Option<String>,
     /// The execution must be of this lane.
-    pub lane: Option<ff_core::id::LaneId>,
+    pub lane: Option<LaneId>,
+    /// Of the signal that the decision is; minted when absent.
+    pub signal_id: Option<SignalId>,
 }
 
 /// A waitpoint that is not closed. Shows no token.
@@ -90,7 +96,8 @@ pub struct OpenWaitpoint {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Inbox {
-    pub lane: Option<ff_core::id::LaneId>,
+    #[schema(value_type = Vec<LaneId>)]
+    pub lane: OneOrMany<LaneId>,
     /// Why the execution is suspended.
     pub reason: Option<String>,
     /// Waits so many milliseconds at least.
@@ -129,6 +136,9 @@ pub struct AcceptedSignal {
     pub correlation_id: Option<String>,
     pub accepted_at: Time,
     pub payload_b64: Option<Base64>,
+    /// Size of the payload.
+    #[serde(default)]
+    pub payload_bytes: u32,
     pub content_type: ContentType,
 }
 
@@ -212,7 +222,7 @@ impl Approval {
             execution_id,
             waitpoint,
             lane: self.lane,
-            signal_id: SignalId::mint(),
+            signal_id: self.signal_id.unwrap_or_else(SignalId::mint),
             decision,
             name: self.name,
             suffix: self.suffix,
@@ -254,7 +264,102 @@ impl From<read::ListedSignal> for AcceptedSignal {
             correlation_id: signal.correlation_id,
             accepted_at: signal.accepted_at,
             payload_b64: signal.payload_b64,
+            payload_bytes: signal.payload_bytes,
             content_type: signal.content_type,
         }
+    }
+}
+
+impl From<operation::DeliverSignal> for Signal {
+    fn from(deliver: operation::DeliverSignal) -> Self {
+        let operation::DeliverSignal { waitpoint, token, signal, .. } = deliver;
+        let (waitpoint_id, waitpoint_key) = match waitpoint {
+            WaitpointRef::Id(id) => (Some(id), None),
+            WaitpointRef::Key(key) => (None, Some(key)),
+        };
+        Self {
+            waitpoint_id,
+            waitpoint_key,
+            token: token.map(|token| token.expose().to_owned()),
+            name: signal.name,
+            signal_id: Some(signal.signal_id),
+            category: signal.category,
+            source_type: signal.source_type,
+            source_identity: signal.source_identity,
+            payload_b64: Some(Base64(signal.content.bytes)),
+            payload_json: None,
+            content_type: Some(signal.content.content_type),
+            correlation_id: signal.correlation_id,
+            idempotency_key: signal.idempotency_key,
+        }
+    }
+}
+
+fn effect(text: &str) -> Result<SignalEffect, Unreadable> {
+    among("effect", text, &SignalEffect::ALL, SignalEffect::as_str)
+}
+
+impl TryFrom<Signalled> for operation::Signalled {
+    type Error = Unreadable;
+
+    fn try_from(signalled: Signalled) -> Result<Self, Unreadable> {
+        let (signal_id, effect) = (signalled.signal_id, effect(&signalled.effect)?);
+        match signalled.status.as_str() {
+            "accepted" => Ok(Self::Accepted { signal_id, effect }),
+            "duplicate" => Ok(Self::Duplicate { signal_id, effect }),
+            other => Err(Unreadable::new("status", other)),
+        }
+    }
+}
+
+impl From<operation::DeliverApproval> for Approval {
+    /// Who decides is the caller, as the server knows it.
+    fn from(approval: operation::DeliverApproval) -> Self {
+        let operation::DeliverApproval { name, comment, suffix, lane, signal_id, .. } = approval;
+        Self { name, comment, suffix, lane, signal_id: Some(signal_id) }
+    }
+}
+
+impl TryFrom<OpenWaitpoint> for read::ListedWaitpoint {
+    type Error = Unreadable;
+
+    fn try_from(listed: OpenWaitpoint) -> Result<Self, Unreadable> {
+        Ok(Self {
+            execution_id: listed.execution_id,
+            waitpoint_id: listed.waitpoint_id,
+            key: listed.key,
+            state: word("state", &listed.state)?,
+            kid: listed.kid,
+            fingerprint: listed.fingerprint,
+            reason: listed.reason,
+            created_at: listed.created_at.into(),
+            expires_at: listed.expires_at.map(Into::into),
+        })
+    }
+}
+
+impl TryFrom<AcceptedSignal> for read::ListedSignal {
+    type Error = Unreadable;
+
+    fn try_from(listed: AcceptedSignal) -> Result<Self, Unreadable> {
+        let signal = task::Signal {
+            signal_id: listed.signal_id,
+            name: listed.name,
+            category: listed.category,
+            source_type: listed.source_type,
+            source_identity: listed.source_identity,
+            correlation_id: listed.correlation_id,
+            accepted_at: listed.accepted_at,
+            payload_b64: listed.payload_b64,
+            payload_bytes: listed.payload_bytes,
+            content_type: listed.content_type,
+        };
+        Ok(Self {
+            number: listed.number,
+            waitpoint_id: listed.waitpoint_id,
+            waitpoint_key: listed.waitpoint_key,
+            effect: effect(&listed.effect)?,
+            signal: signal.into(),
+        })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ff_core::content::Content;
-use ff_core::error::Refusal;
+use ff_core::error::{EngineError, Refusal};
 use ff_core::id::{
     BudgetId, ContentType, ExecutionId, FlowId, IdempotencyKey, Kind, LaneId, MemberName,
     Namespace, QuotaPolicyId,
@@ -19,9 +19,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::bytes::{Base64, content};
+use crate::execution::tags;
 use crate::json::Json;
 use crate::object::{Invalid, Object};
-use crate::problem::{Failure, Problem};
+use crate::problem::Failure;
+use crate::reading::{Unreadable, parsed, present};
 use crate::time::Time;
 
 /// A new execution.
@@ -95,17 +97,17 @@ pub struct Batch {
 }
 
 /// What became of each, in the same order.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct BatchReply {
     pub items: Vec<BatchItem>,
 }
 
 /// What became of one: `created`, `duplicate`, or `refused` with a problem.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum BatchItem {
     Submitted(SubmitReply),
-    Refused { status: &'static str, problem: Problem },
+    Refused { status: String, problem: Failure },
 }
 
 impl Submit {
@@ -231,7 +233,7 @@ impl SubmitReply {
 
 impl BatchItem {
     pub fn refused(failure: Failure) -> Self {
-        Self::Refused { status: "refused", problem: *failure }
+        Self::Refused { status: "refused".to_owned(), problem: failure }
     }
 }
 
@@ -243,4 +245,69 @@ pub fn raw_content(bytes: bytes::Bytes, content_type: Option<&str>) -> Result<Co
             ContentType::new(text).map_err(|error| Refusal::invalid("content_type", error))?;
     }
     Ok(content)
+}
+
+impl From<SubmitOperation> for Submit {
+    /// Everything but the namespace, which stands beside the body.
+    fn from(submit: SubmitOperation) -> Self {
+        let Content { bytes, content_type } = submit.payload;
+        let (flow_id, member_name) = match submit.within {
+            Some(InFlow { flow_id, name }) => (Some(flow_id), name),
+            None => (None, None),
+        };
+        let is_default = Arc::ptr_eq(&submit.policy, &Policy::shared_default());
+        let policy =
+            if is_default { None } else { Json::from_value(&submit.policy.to_json()).ok() };
+        Self {
+            lane: submit.lane,
+            kind: submit.kind,
+            payload_b64: Some(Base64(bytes)),
+            payload_json: None,
+            content_type: Some(content_type),
+            execution_id: Some(submit.execution_id.to_string()),
+            priority: submit.priority,
+            creator_identity: Some(submit.creator_identity),
+            idempotency_key: submit.idempotency_key,
+            tags: tags(&submit.tags),
+            policy,
+            delay_until: submit.delay_until.map(Into::into),
+            execution_deadline_at: submit.execution_deadline_at.map(Into::into),
+            budget_ids: Vec::new(),
+            quota_policy_id: None,
+            flow_id,
+            member_name,
+            held: submit.held,
+            trace_context: submit.trace_context,
+        }
+    }
+}
+
+impl TryFrom<SubmitReply> for Submitted {
+    type Error = Unreadable;
+
+    fn try_from(reply: SubmitReply) -> Result<Self, Unreadable> {
+        let (execution_id, public_state) = (reply.execution_id, reply.public_state);
+        match reply.status.as_str() {
+            "created" => Ok(Self::Created {
+                execution_id,
+                public_state: present("public_state", public_state)?,
+                priority: present("priority", reply.priority)?,
+                event_id: parsed("event_id", &present("event_id", reply.event_id)?)?,
+            }),
+            "duplicate" => Ok(Self::Duplicate { execution_id, public_state }),
+            other => Err(Unreadable::new("status", other)),
+        }
+    }
+}
+
+impl BatchItem {
+    /// What became of it.
+    pub fn outcome(self) -> Result<Submitted, EngineError> {
+        match self {
+            Self::Submitted(reply) => {
+                Submitted::try_from(reply).map_err(|error| EngineError::bug(error.to_string()))
+            }
+            Self::Refused { problem, .. } => Err((*problem).into()),
+        }
+    }
 }

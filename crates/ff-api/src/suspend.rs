@@ -1,16 +1,19 @@
 //! Suspend: a stop that keeps the attempt, and what must be heard before it goes on.
 
 use ff_core::id::{
-    ExecutionId, IdempotencyKey, LeaseFence, SignalName, SuspensionId, WaitpointId, WaitpointKey,
+    ExecutionId, Handle, IdempotencyKey, LeaseFence, SignalName, SuspensionId, WaitpointId,
+    WaitpointKey,
 };
 use ff_core::operation::{self, SuspendTimeout};
 use ff_core::state::{self, CountKind, Matcher, SetMode};
+use ff_core::token::WaitpointToken;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::bytes::Base64;
 use crate::object::Invalid;
 use crate::problem::Failure;
+use crate::reading::{Unreadable, each};
 use crate::time::Time;
 
 /// Makes a waitpoint that keeps signals for a suspend to come.
@@ -176,13 +179,7 @@ pub struct ResumePolicy {
 
 impl Default for ResumePolicy {
     fn default() -> Self {
-        let policy = state::ResumePolicy::default();
-        Self {
-            consume_matched_signals: policy.consume_matched_signals,
-            close_waitpoint_on_resume: policy.close_waitpoint_on_resume,
-            retain_signal_buffer_until_closed: policy.retain_signal_buffer_until_closed,
-            resume_delay_ms: policy.resume_delay_ms,
-        }
+        state::ResumePolicy::default().into()
     }
 }
 
@@ -325,6 +322,134 @@ impl ResumePolicy {
             close_waitpoint_on_resume: self.close_waitpoint_on_resume,
             retain_signal_buffer_until_closed: self.retain_signal_buffer_until_closed,
             resume_delay_ms: self.resume_delay_ms,
+        }
+    }
+}
+
+impl From<operation::CreatePendingWaitpoint> for CreateWaitpoint {
+    fn from(create: operation::CreatePendingWaitpoint) -> Self {
+        Self {
+            key: create.key,
+            waitpoint_id: Some(create.waitpoint_id),
+            expires_at: create.expires_at.map(Into::into),
+            token_ttl_ms: create.token_ttl_ms,
+        }
+    }
+}
+
+impl TryFrom<Waitpoint> for operation::IssuedWaitpoint {
+    type Error = Unreadable;
+
+    fn try_from(issued: Waitpoint) -> Result<Self, Unreadable> {
+        // What was sent stays out of the error: it is a secret.
+        let token = WaitpointToken::parse(&issued.token)
+            .map_err(|refusal| Unreadable::new("token", refusal.code))?;
+        Ok(Self { waitpoint_id: issued.waitpoint_id, key: issued.key, token })
+    }
+}
+
+impl From<operation::Suspend> for Suspend {
+    fn from(suspend: operation::Suspend) -> Self {
+        let (timeout_at, timeout_ms) = match suspend.timeout {
+            None => (None, None),
+            Some(SuspendTimeout::At(at)) => (Some(at.into()), None),
+            Some(SuspendTimeout::For(ms)) => (None, Some(ms)),
+        };
+        Self {
+            bindings: suspend.bindings.into_iter().map(Into::into).collect(),
+            condition: suspend.condition.into(),
+            suspension_id: Some(suspend.suspension_id),
+            reason_code: Some(suspend.reason.0),
+            requester: suspend.requester,
+            timeout_at,
+            timeout_ms,
+            timeout_behavior: suspend.timeout_behavior.map(|it| it.as_str().to_owned()),
+            resume_policy: suspend.resume_policy.into(),
+            metadata: None,
+            metadata_b64: suspend.metadata.map(Base64),
+            idempotency_key: suspend.idempotency_key,
+        }
+    }
+}
+
+impl Suspended {
+    /// The reply, of a store of this kind.
+    pub fn read(self, store: &str) -> Result<operation::Suspended, Unreadable> {
+        let handle = Handle::decode(&self.handle, store)
+            .map_err(|refusal| Unreadable::new("handle", refusal))?;
+        let already_satisfied = match self.status.as_str() {
+            "suspended" => false,
+            "already_satisfied" => true,
+            other => return Err(Unreadable::new("status", other)),
+        };
+        Ok(operation::Suspended {
+            already_satisfied,
+            suspension_id: self.suspension_id,
+            waitpoints: each(self.waitpoints)?,
+            handle,
+            replayed: self.replayed,
+        })
+    }
+}
+
+impl From<operation::Binding> for Binding {
+    fn from(binding: operation::Binding) -> Self {
+        match binding {
+            operation::Binding::Fresh { waitpoint_id, key, token_ttl_ms } => {
+                Self::Fresh(FreshWaitpoint { key, waitpoint_id: Some(waitpoint_id), token_ttl_ms })
+            }
+            operation::Binding::UsePending { waitpoint_id } => {
+                Self::UsePending(PendingWaitpoint { waitpoint_id })
+            }
+        }
+    }
+}
+
+fn name(matcher: Matcher) -> Option<SignalName> {
+    match matcher {
+        Matcher::Wildcard => None,
+        Matcher::ByName(name) => Some(name),
+    }
+}
+
+impl From<state::Condition> for Condition {
+    fn from(condition: state::Condition) -> Self {
+        match condition {
+            state::Condition::Single { waitpoint, name: matcher } => {
+                Self::Single(SingleSignal { waitpoint_key: waitpoint, name: name(matcher) })
+            }
+            state::Condition::SignalSet { waitpoint, names, mode } => {
+                let mode = match mode {
+                    SetMode::Any => Mode::Any,
+                    SetMode::All => Mode::All,
+                    SetMode::Count(n) => Mode::Count(n),
+                };
+                Self::SignalSet(SignalSet { waitpoint_key: waitpoint, names, mode })
+            }
+            state::Condition::OperatorOnly => Self::OperatorOnly,
+            state::Condition::TimeoutOnly => Self::TimeoutOnly,
+            state::Condition::AllOf(members) => {
+                Self::AllOf(members.into_iter().map(Into::into).collect())
+            }
+            state::Condition::Count(state::Count { n, kind, name: matcher, waitpoints }) => {
+                let kind = match kind {
+                    CountKind::DistinctWaitpoints => Counted::DistinctWaitpoints,
+                    CountKind::DistinctSignals => Counted::DistinctSignals,
+                    CountKind::DistinctSources => Counted::DistinctSources,
+                };
+                Self::Count(Count { n, kind, name: name(matcher), waitpoints })
+            }
+        }
+    }
+}
+
+impl From<state::ResumePolicy> for ResumePolicy {
+    fn from(policy: state::ResumePolicy) -> Self {
+        Self {
+            consume_matched_signals: policy.consume_matched_signals,
+            close_waitpoint_on_resume: policy.close_waitpoint_on_resume,
+            retain_signal_buffer_until_closed: policy.retain_signal_buffer_until_closed,
+            resume_delay_ms: policy.resume_delay_ms,
         }
     }
 }

@@ -5,6 +5,7 @@ use ff_core::read::{Repaired, Violation as Found};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::lane::Retention;
 use crate::time::Time;
 
 /// Whether the server can serve.
@@ -32,6 +33,12 @@ pub struct Capabilities {
     pub durability: String,
     pub partitions: Partitions,
     pub supports: Supports,
+    /// How long an execution is kept once it has ended, unless its policy or its namespace says.
+    #[serde(default)]
+    pub retention: Retention,
+    /// What the clock that decides shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_time: Option<Time>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

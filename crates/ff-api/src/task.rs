@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use ff_core::content::Content;
 use ff_core::id::{
-    AttemptId, ContentType, ExecutionId, FlowId, Kind, LaneId, LeaseId, MemberName, Namespace,
-    SignalId, SignalName,
+    AttemptId, ContentType, ExecutionId, FlowId, Handle, Kind, LaneId, LeaseId, MemberName,
+    Namespace, SignalId, SignalName,
 };
 use ff_core::operation;
 use ff_core::state::AttemptType;
@@ -12,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::bytes::Base64;
-use crate::execution::tags;
+use crate::execution::{read_tags, tags};
+use crate::reading::{Unreadable, word};
 use crate::time::{Time, some};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -84,6 +86,9 @@ pub struct Signal {
     pub accepted_at: Time,
     /// Null: too large to come along; the execution's signals have it.
     pub payload_b64: Option<Base64>,
+    /// Size of the payload, also when it did not come along.
+    #[serde(default)]
+    pub payload_bytes: u32,
     pub content_type: ContentType,
 }
 
@@ -104,6 +109,7 @@ impl From<operation::ResumeSignal> for Signal {
             correlation_id: signal.correlation_id,
             accepted_at: signal.accepted_at.into(),
             payload_b64: signal.payload.map(Base64),
+            payload_bytes: signal.bytes,
             content_type: signal.content_type,
         }
     }
@@ -164,5 +170,84 @@ impl From<operation::Task> for Task {
             created_at: task.created_at.into(),
             trace_context: task.trace_context,
         }
+    }
+}
+
+impl From<Signal> for operation::ResumeSignal {
+    fn from(signal: Signal) -> Self {
+        let payload = signal.payload_b64.map(|payload| payload.0);
+        Self {
+            signal_id: signal.signal_id,
+            name: signal.name,
+            category: signal.category,
+            source_type: signal.source_type,
+            source_identity: signal.source_identity,
+            correlation_id: signal.correlation_id,
+            accepted_at: signal.accepted_at.into(),
+            content_type: signal.content_type,
+            bytes: signal.payload_bytes,
+            payload,
+        }
+    }
+}
+
+impl TryFrom<Input> for operation::Input {
+    type Error = Unreadable;
+
+    fn try_from(input: Input) -> Result<Self, Unreadable> {
+        let content_type = input.content_type.unwrap_or_default();
+        let result = input.result_b64.map(|Base64(bytes)| Content { bytes, content_type });
+        Ok(Self {
+            execution_id: input.execution_id,
+            outcome: word("outcome", &input.outcome)?,
+            inline: input.inline,
+            result,
+        })
+    }
+}
+
+impl Task {
+    /// The task, of a store of this kind.
+    pub fn read(self, store: &str) -> Result<operation::Task, Unreadable> {
+        let handle = Handle::decode(&self.handle, store)
+            .map_err(|refusal| Unreadable::new("handle", refusal))?;
+        let metadata = self.metadata_b64.map(|bytes| bytes.0);
+        let inputs = self.inputs.into_iter().map(|(name, input)| Ok((name, input.try_into()?)));
+        let extras = operation::Extras {
+            resume_signals: self.resume_signals.into_iter().map(Into::into).collect(),
+            metadata: metadata.or(self.metadata.map(Into::into)),
+            inputs: inputs.collect::<Result<_, Unreadable>>()?,
+        };
+        Ok(operation::Task {
+            execution_id: self.execution_id,
+            namespace: self.namespace,
+            lane: self.lane,
+            kind: self.kind,
+            priority: self.priority,
+            payload: self.payload_b64.0,
+            content_type: self.content_type,
+            tags: read_tags(self.tags)?,
+            attempt_index: self.attempt_index,
+            attempt_id: self.attempt_id,
+            attempt_type: self.attempt_type,
+            lease_id: self.lease_id,
+            lease_epoch: self.lease_epoch,
+            expires_at: self.expires_at.into(),
+            ttl_ms: self.ttl_ms,
+            handle,
+            retry_count: self.retry_count,
+            reclaim_count: self.reclaim_count,
+            previous_failure: self.previous_failure.map(|failure| operation::PreviousFailure {
+                reason: failure.reason,
+                category: failure.category,
+            }),
+            deadline_at: self.deadline_at.map(Into::into),
+            attempt_deadline_at: self.attempt_deadline_at.map(Into::into),
+            created_at: self.created_at.into(),
+            trace_context: self.trace_context,
+            flow_id: self.flow_id,
+            member_name: self.member_name,
+            extras,
+        })
     }
 }

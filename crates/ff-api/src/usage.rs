@@ -8,6 +8,8 @@ use ff_core::state::{Breach, EnforcementMode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::reading::{Unreadable, present};
+
 /// What an attempt used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +26,9 @@ pub struct Usage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub mode: Option<EnforcementMode>,
+    /// Which attempt used it; the one of the fence, or else the current one, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt_index: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -87,5 +92,54 @@ impl UsageResult {
             limit: breach.as_ref().map(|breach| breach.limit),
             dimension: breach.map(|breach| breach.dimension),
         }
+    }
+}
+
+impl From<ReportUsage> for Usage {
+    /// Whose usage it is stands beside it.
+    fn from(report: ReportUsage) -> Self {
+        let ReportUsage { budget_id, spender, dimensions, dedup_key, mode } = report;
+        let attempt_index = Some(spender.attempt_index);
+        Self { budget_id: Some(budget_id), dimensions, dedup_key, mode, attempt_index }
+    }
+}
+
+impl From<ReportToAll> for Usage {
+    /// Whose usage it is stands beside it.
+    fn from(report: ReportToAll) -> Self {
+        let ReportToAll { spender, dimensions, dedup_key, mode } = report;
+        let attempt_index = Some(spender.attempt_index);
+        Self { budget_id: None, dimensions, dedup_key, mode, attempt_index }
+    }
+}
+
+/// What became of a report.
+pub(crate) fn reported(
+    status: &str,
+    dimension: Option<Dimension>,
+    current: Option<u64>,
+    limit: Option<u64>,
+) -> Result<UsageReported, Unreadable> {
+    let breach = || {
+        Ok::<_, Unreadable>(Breach {
+            dimension: present("dimension", dimension)?,
+            current: present("current", current)?,
+            limit: present("limit", limit)?,
+        })
+    };
+    match status {
+        "ok" => Ok(UsageReported::Ok),
+        "already_applied" => Ok(UsageReported::AlreadyApplied),
+        "soft_breach" => Ok(UsageReported::SoftBreach(breach()?)),
+        "hard_breach" => Ok(UsageReported::HardBreach(breach()?)),
+        other => Err(Unreadable::new("status", other)),
+    }
+}
+
+impl UsageResult {
+    /// What became of it.
+    pub fn read(self) -> Result<(BudgetId, UsageReported), Unreadable> {
+        let Self { budget_id, status, dimension, current, limit } = self;
+        Ok((budget_id, reported(&status, dimension, current, limit)?))
     }
 }

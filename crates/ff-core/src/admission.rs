@@ -12,6 +12,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use crate::act;
 use crate::backend::{Backend, BackendExt};
 use crate::errand;
 use crate::error::{EngineError, Refusal};
@@ -92,6 +93,9 @@ pub(crate) async fn claim_for_worker<B: Backend + ?Sized>(
     backend: &B,
     op: ClaimForWorker,
 ) -> Result<Option<ClaimGrant>, EngineError> {
+    if let Some(acts) = backend.acts() {
+        return act::whole(acts, op).await;
+    }
     op.check()?;
     let claim = Claim {
         namespace: op.namespace,

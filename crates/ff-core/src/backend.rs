@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::act::{self, Acts, CancelWholeFlow, ExplainWhole};
 use crate::admission::{self, ByName};
 use crate::errand::{self, Errands};
 use crate::error::{EngineError, Refusal};
@@ -46,6 +47,12 @@ pub trait Backend: Upkeep {
 
     /// What comes after a place in a topic; waits up to `wait` for the first of it.
     fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>>;
+
+    /// Where a server stands before the store: who carries out acts of several steps as a whole, over
+    /// there. A store has none, and whoever wants one of it takes its steps.
+    fn acts(&self) -> Option<&dyn Acts> {
+        None
+    }
 }
 
 /// What serves boot, health and housekeeping.
@@ -163,7 +170,12 @@ pub trait BackendExt: Backend {
         &self,
         execution_id: ExecutionId,
     ) -> impl Future<Output = Result<Option<Explanation>, EngineError>> + Send {
-        explain::explain(self, execution_id)
+        async move {
+            match self.acts() {
+                Some(acts) => act::whole(acts, ExplainWhole { execution_id }).await,
+                None => explain::explain(self, execution_id).await,
+            }
+        }
     }
 
     /// Submits many, each on its own, and answers in the same order.
@@ -196,9 +208,11 @@ pub trait BackendExt: Backend {
         Self: Sync,
     {
         let large = submit.members.len() > limits::FLOW_STEP as usize;
-        let submitting = self.call(submit);
         async move {
-            let submitted = submitting.await?;
+            if let Some(acts) = self.acts() {
+                return act::whole(acts, submit).await;
+            }
+            let submitted = self.call(submit).await?;
             let flow_id = submitted.flow_id;
             while large && self.call(CascadeCompletion { flow_id }).await?.more {}
             Ok(submitted)
@@ -216,9 +230,11 @@ pub trait BackendExt: Backend {
         Self: Sync,
     {
         let (flow_id, until) = (cancel.flow_id, Instant::now().checked_add(wait));
-        let cancelling = self.call(cancel);
         async move {
-            let mut cancelled = cancelling.await?;
+            if let Some(acts) = self.acts() {
+                return act::whole(acts, CancelWholeFlow { cancel, wait }).await;
+            }
+            let mut cancelled = self.call(cancel).await?;
             while !wait.is_zero() && cancelled.scheduled > 0 {
                 if until.is_some_and(|until| Instant::now() >= until) {
                     let detail = "the cancel stands; its members are still being cancelled";

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,24 @@ use crate::time::TimestampMs;
 pub struct EventId {
     pub home: Home,
     pub number: u64,
+}
+
+/// The text is not the id of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not the id of an event")]
+pub struct EventIdParseError;
+
+impl FromStr for EventId {
+    type Err = EventIdParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            // The name of a namespace may hold a dash, a number holds none.
+            let (log, number) = text.rsplit_once('-')?;
+            Some(Self { home: Home::of_log(log)?, number: number.parse().ok()? })
+        };
+        parse().ok_or(EventIdParseError)
+    }
 }
 
 impl fmt::Display for EventId {

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::time::Duration;
 
+use crate::act::{Act, Acted, Acts};
 use crate::backend::{Backend, Identity, Pending, Upkeep};
 use crate::errand::Errands;
 use crate::error::EngineError;
@@ -32,6 +33,15 @@ pub trait Layer: Send + Sync + 'static {
     fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
         self.inner().follow(topic, wait)
     }
+
+    /// An act that the one behind it carries out as a whole.
+    fn act<'a>(
+        &'a self,
+        behind: &'a dyn Acts,
+        act: Act,
+    ) -> Pending<'a, Result<Acted, EngineError>> {
+        behind.act(act)
+    }
 }
 
 /// The backend that comes of it.
@@ -60,6 +70,22 @@ impl<T: Layer> Backend for Layered<T> {
 
     fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
         self.0.follow(topic, wait)
+    }
+
+    fn acts(&self) -> Option<&dyn Acts> {
+        self.0.inner().acts().map(|_| self as &dyn Acts)
+    }
+}
+
+impl<T: Layer> Acts for Layered<T> {
+    fn act(&self, act: Act) -> Pending<'_, Result<Acted, EngineError>> {
+        match self.0.inner().acts() {
+            Some(behind) => self.0.act(behind, act),
+            None => {
+                let detail = format!("{}: nobody carries it out as a whole", act.name());
+                Box::pin(std::future::ready(Err(EngineError::bug(detail))))
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! - [`read`]: questions and answers, among them the flat record that users see and `explain`.
 //! - [`token`]: waitpoint tokens, and the keyring that signs and checks them.
 //! - [`backend`]: the small trait that every store implements.
+//! - [`act`]: what takes several steps on a store, and one request where a server stands before it.
 //! - [`errand`]: what a step in one home means for another, carried out.
 //! - [`routes`]: what waits for a worker that can run it is let go once there is one.
 //! - [`unblock`]: what limits keep back is let go once they have room.
@@ -14,6 +15,7 @@
 //! No rule knows a clock, a random number or a runtime: time and ids are arguments. Only what is
 //! written once over [`backend`], for every store, waits.
 
+pub mod act;
 mod admission;
 pub mod backend;
 pub mod capability;

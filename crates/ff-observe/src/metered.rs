@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ff_core::act::{Act, Acted, Acts};
 use ff_core::backend::{Backend, Pending};
 use ff_core::error::EngineError;
 use ff_core::layer::Layer;
@@ -75,6 +76,20 @@ impl Layer for Metered {
             let answer = self.inner.query(query).await;
             self.metrics.measured().call(name, begun.elapsed());
             answer
+        })
+    }
+
+    fn act<'a>(
+        &'a self,
+        behind: &'a dyn Acts,
+        act: Act,
+    ) -> Pending<'a, Result<Acted, EngineError>> {
+        let name = act.name();
+        Box::pin(async move {
+            let begun = Instant::now();
+            let acted = behind.act(act).await;
+            self.metrics.measured().call(name, begun.elapsed());
+            acted
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ff_core::act::{Act, Acted, Acts};
 use ff_core::backend::{Backend, Pending};
 use ff_core::error::EngineError;
 use ff_core::layer::{Layer, Layered};
@@ -90,5 +91,20 @@ impl Layer for Traced {
             answer
         };
         Box::pin(asked.instrument(span))
+    }
+
+    fn act<'a>(
+        &'a self,
+        behind: &'a dyn Acts,
+        act: Act,
+    ) -> Pending<'a, Result<Acted, EngineError>> {
+        let span = span(act.name());
+        let noted = span.clone();
+        let acting = async move {
+            let acted = behind.act(act).await;
+            acted.as_ref().err().into_iter().for_each(|error| note(&noted, error));
+            acted
+        };
+        Box::pin(acting.instrument(span))
     }
 }

@@ -8,8 +8,10 @@ use ff_backend_valkey::{ValkeyOptions, ValkeyStore};
 use ff_core::backend::Backend;
 use ff_core::error::EngineError;
 use ff_engine::{Engine, EngineOptions, Shutdown};
+use ff_remote::{ConnectError, Remote};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::error::SdkError;
 
@@ -62,6 +64,10 @@ impl Connection {
                 let store = ValkeyStore::open(options).await.map_err(|error| unopened(&error))?;
                 (Arc::new(store), false)
             }
+            "http" | "https" if engine == Some(true) => {
+                return Err(SdkError::config("engine", "the server runs the engine"));
+            }
+            "http" | "https" => (Arc::new(reach(url, token).await?), false),
             _ => return Err(SdkError::config("url", UNKNOWN)),
         };
         let connection = Self { backend, engine: Arc::default(), opened_here: true };
@@ -95,12 +101,38 @@ impl Connection {
     }
 }
 
+/// Connects to a server.
+async fn reach(url: &str, token: Option<&str>) -> Result<Remote, SdkError> {
+    let options = ff_remote::Options {
+        key: token.map(str::to_owned),
+        connect_timeout: CALL,
+        ..ff_remote::Options::default()
+    };
+    match timeout(CONNECT, Remote::connect(url, options)).await {
+        Ok(Ok(remote)) => Ok(remote),
+        Ok(Err(error)) => Err(unreached(error)),
+        Err(_) => Err(unopened(&"the server does not answer")),
+    }
+}
+
 const UNKNOWN: &str = "the URL names neither a store nor a server; there are sqlite:PATH, \
                        sqlite::memory:, valkey://HOST:PORT, valkeys:// with TLS (also written \
                        redis:// and rediss://), http://HOST:PORT and https://";
 
 fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(url: &str) -> Result<T, SdkError> {
     crate::config::parse("url", url)
+}
+
+/// What keeps a server from being reached: a setting, the server's refusal, or the way there.
+fn unreached(error: ConnectError) -> SdkError {
+    match error {
+        ConnectError::BadEnd(_) => SdkError::config("url", error.to_string()),
+        ConnectError::Refused { .. } => SdkError::config("token", error.to_string()),
+        ConnectError::NotFlowFabric { .. } | ConnectError::UnknownStore { .. } => {
+            SdkError::config("url", error.to_string())
+        }
+        ConnectError::Unreachable(_) | ConnectError::Failed { .. } => unopened(&error),
+    }
 }
 
 fn unopened(error: &dyn std::fmt::Display) -> SdkError {

@@ -5,6 +5,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use ff_api::list::Page;
 use ff_core::content::Content;
+use ff_core::operation::Settled;
 use serde::Serialize;
 
 use crate::call::Call;
@@ -61,6 +62,14 @@ pub(crate) fn with(mut response: Response, name: HeaderName, value: &str) -> Res
 /// The answer to a request that was answered before.
 pub(crate) fn replayed(response: Response) -> Response {
     with(response, REPLAYED, "true")
+}
+
+/// The answer to a request for what may have been so before.
+pub(crate) fn settled(response: Response, settled: Settled) -> Response {
+    match settled {
+        Settled::Done => response,
+        Settled::AlreadySatisfied => replayed(response),
+    }
 }
 
 /// A thing that was made, or had been made before with the same words.

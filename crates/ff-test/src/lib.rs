@@ -14,6 +14,7 @@
 //! - [`intercept`]: a backend that stands before another one.
 //! - [`limits`]: short words for budgets and quota policies.
 //! - [`registered`]: a backend whose workers need not register.
+//! - [`remote`]: a server over a store, reached by a remote backend.
 //! - [`servers`]: private Valkey servers that a test may kill, pause and restart.
 //! - [`signalling`]: waitpoints, signals and suspends with defaults.
 //! - [`sound`]: what a store finds wrong with itself.
@@ -36,6 +37,7 @@ pub mod lives;
 pub mod oracle;
 pub mod output;
 pub mod registered;
+pub mod remote;
 pub mod sdk;
 pub mod servers;
 pub mod signalling;

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ff_core::act::{Act, Acted, Acts};
 use ff_core::backend::{Backend, BackendExt, Pending};
 use ff_core::error::{Code, EngineError};
 use ff_core::id::{DocumentId, Subject};
@@ -124,6 +125,25 @@ impl Layer for Registered {
                 dues.items.retain(|(_, at)| *at < far);
             }
             Ok(answer)
+        })
+    }
+
+    fn act<'a>(
+        &'a self,
+        behind: &'a dyn Acts,
+        act: Act,
+    ) -> Pending<'a, Result<Acted, EngineError>> {
+        Box::pin(async move {
+            if let Act::ClaimForWorker(op) = &act {
+                let (worker, instance) = (op.worker_id.clone(), op.worker_instance_id.clone());
+                let claim = Claim {
+                    namespace: op.namespace.clone(),
+                    capabilities: op.capabilities.clone(),
+                    ..Claim::new(worker, instance, [op.lane.clone()])
+                };
+                self.register(&claim).await;
+            }
+            behind.act(act).await
         })
     }
 

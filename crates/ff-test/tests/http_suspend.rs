@@ -68,11 +68,21 @@ async fn a_signal_resumes_a_suspended_task(site: &Site) {
         "signal_id": reply["signal_id"], "name": "approved", "category": "review",
         "source_type": "person", "source_identity": "ann", "correlation_id": "c",
         "accepted_at": "2027-01-15T08:00:00.000Z", "payload_b64": base64_of(r#"{"yes":true}"#),
-        "content_type": "application/json",
+        "payload_bytes": 12, "content_type": "application/json",
     });
     assert_eq!(resumed.json["resume_signals"], json!([expected]));
     let observed = site.read(&task.id, "/resume-signals").await.expect(200);
     assert_eq!(observed, json!({ "signals": [expected] }));
+    // A fence tells of its attempt, and one that never was of nothing.
+    let fence = |attempt: &Value| {
+        let lease = resumed.json["lease_id"].as_str().unwrap();
+        let attempt = attempt.as_str().unwrap();
+        format!("/resume-signals?lease_id={lease}&lease_epoch=2&attempt_id={attempt}")
+    };
+    let own = site.read(&task.id, &fence(&resumed.json["attempt_id"])).await.expect(200);
+    assert_eq!(own, observed);
+    let other = site.read(&task.id, &fence(&reply["signal_id"])).await.expect(200);
+    assert_eq!(other, json!({ "signals": [] }));
     let listed = site.read(&task.id, "/signals").await.expect(200);
     assert_eq!(listed["items"][0]["effect"], "resume_condition_satisfied");
     assert_eq!(listed["items"][0]["waitpoint_key"], "approval");

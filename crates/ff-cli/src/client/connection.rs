@@ -1,6 +1,5 @@
 //! Who answers: a server, or the same API in this process over a store.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,17 +8,18 @@ use axum::http;
 use bytes::Bytes;
 use ff_core::backend::Backend;
 use ff_core::error::Code;
+use ff_core::id::Namespace;
 use ff_engine::{Engine, EngineOptions, Shutdown};
+use ff_remote::http::{Ends, Fault, Request, Transport};
 use ff_server::{Api, ApiToken, ServerOptions};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
-use reqwest::{Body, Response, Url};
+use reqwest::header::{HOST, HeaderValue};
+use reqwest::{Body, Response};
 use serde_json::Value;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 use uuid::Uuid;
 
-use super::request::Accept;
-use super::{Refused, Request, secret_of};
+use super::{Refused, secret_of};
 use crate::failure::Usage;
 use crate::stores::{Options, Store};
 
@@ -34,10 +34,8 @@ const HERE: &str = "http://localhost";
 
 /// Where requests go.
 pub(crate) struct Client {
-    http: reqwest::Client,
-    base: Url,
-    namespace: Option<HeaderValue>,
-    key: Option<HeaderValue>,
+    transport: Transport,
+    namespace: Option<Namespace>,
     here: Option<Here>,
 }
 
@@ -68,18 +66,8 @@ impl Answer {
 impl Client {
     /// Asks a server.
     pub(crate) fn of_server(url: &str, namespace: Option<&str>) -> anyhow::Result<Self> {
-        let base: Url =
-            url.parse().map_err(|_| Usage(format!("the URL of the server, {url:?}, is none")))?;
-        if !matches!(base.scheme(), "http" | "https") || !base.has_host() {
-            let detail = "the URL of a server begins with http:// or https://; a store is named \
-                          with --store";
-            return Err(Usage(detail.to_owned()).into());
-        }
-        let key = match secret_of(TOKEN)? {
-            Some(token) => Some(bearer(&token)?),
-            None => None,
-        };
-        Self::new(base, namespace, key, None)
+        let key = secret_of(TOKEN)?;
+        Self::new(url, namespace, key.as_deref(), None)
     }
 
     /// Opens a store and answers from it. Its owner needs no key.
@@ -90,28 +78,33 @@ impl Client {
         let token = format!("{}{}", Uuid::now_v7().simple(), Uuid::now_v7().simple());
         let options =
             ServerOptions { api_token: Some(ApiToken::new(&token)?), ..ServerOptions::default() };
-        let key = HeaderValue::from_str(&format!("Bearer {token}"))?;
         let api = Api::new(Arc::clone(&backend), options, shutdown.clone());
         let here = Here { api, backend, stop, shutdown };
-        Self::new(HERE.parse()?, namespace, Some(key), Some(here))
+        Self::new(HERE, namespace, Some(&token), Some(here))
     }
 
     fn new(
-        base: Url,
+        url: &str,
         namespace: Option<&str>,
-        key: Option<HeaderValue>,
+        key: Option<&str>,
         here: Option<Here>,
     ) -> anyhow::Result<Self> {
-        let namespace = namespace.map(HeaderValue::from_str).transpose();
-        let namespace = namespace
-            .map_err(|_| Refused::new(Code::InvalidInput, "the namespace is no plain text"))?;
-        let http = reqwest::Client::builder()
-            .connect_timeout(CONNECT)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("ff/", env!("CARGO_PKG_VERSION")));
-        // What is on this machine is never behind a proxy.
-        let http = if is_loopback(&base) { http.no_proxy() } else { http };
-        Ok(Self { http: http.build()?, base, namespace, key, here })
+        let namespace = namespace.map(Namespace::new).transpose();
+        let namespace =
+            namespace.map_err(|error| Refused::new(Code::InvalidInput, error.to_string()))?;
+        let transport = Transport::new(&Ends {
+            url,
+            key,
+            agent: concat!("ff/", env!("CARGO_PKG_VERSION")),
+            connect_timeout: CONNECT,
+            call_timeout: ANSWER,
+            roots: &[],
+        });
+        Ok(Self {
+            transport: transport.map_err(|error| Usage(error.to_string()))?,
+            namespace,
+            here,
+        })
     }
 
     /// Whether the store is open in this process, and nobody else does its background work.
@@ -131,7 +124,7 @@ impl Client {
     /// The answer, if it is well.
     pub(crate) async fn send(&self, request: Request) -> anyhow::Result<Answer> {
         let response = self.begin(&request).await?;
-        let body = response.bytes().await.map_err(|error| broken(&error))?;
+        let body = self.transport.finish(response).await.map_err(|fault| lost(&fault))?.body;
         Ok(Answer { body })
     }
 
@@ -147,59 +140,25 @@ impl Client {
         if status.is_success() {
             return Ok(response);
         }
-        let body = response.bytes().await.map_err(|error| broken(&error))?;
+        let body = self.transport.finish(response).await.map_err(|fault| lost(&fault))?.body;
         Err(Refused::of(status.as_u16(), body).into())
     }
 
+    /// The next piece of an answer that comes as it is sent.
+    pub(super) async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, Refused> {
+        self.transport.chunk(response).await.map_err(|fault| lost(&fault))
+    }
+
     async fn exchange(&self, request: &Request) -> anyhow::Result<Response> {
-        let built = self.build(request)?;
+        let request = request.clone().namespace(self.namespace.as_ref());
         let Some(here) = &self.here else {
-            let answered = self.http.execute(built).await;
-            return answered.map_err(|error| self.unreachable(&error).into());
+            return Ok(self.transport.begin(&request).await.map_err(|fault| lost(&fault))?);
         };
+        let mut built = self.transport.build(&request).map_err(|fault| lost(&fault))?;
+        built.headers_mut().insert(HOST, HeaderValue::from_static("localhost"));
         let built: http::Request<Body> = built.try_into()?;
         let (head, body) = here.api.clone().oneshot(built).await?.into_parts();
         Ok(http::Response::from_parts(head, Body::wrap_stream(body.into_data_stream())).into())
-    }
-
-    fn build(&self, request: &Request) -> anyhow::Result<reqwest::Request> {
-        let mut url = self.base.clone();
-        let prefix = self.base.path().trim_end_matches('/');
-        url.set_path(&format!("{prefix}{}", request.path));
-        url.set_query(None);
-        if !request.query.is_empty() {
-            url.query_pairs_mut().extend_pairs(&request.query);
-        }
-        let mut built = self.http.request(request.method.clone(), url);
-        built = built.header(ACCEPT, request.accept.media_type());
-        if request.accept != Accept::Events {
-            built = built.timeout(ANSWER + request.wait);
-        }
-        if self.is_here() {
-            built = built.header(HOST, "localhost");
-        }
-        if let Some(namespace) = &self.namespace {
-            built = built.header("ff-namespace", namespace);
-        }
-        if let Some(key) = &self.key {
-            built = built.header(AUTHORIZATION, key);
-        }
-        for (name, value) in &request.headers {
-            built = built.header(*name, value);
-        }
-        if let Some(body) = &request.body {
-            built = built.header(CONTENT_TYPE, request.content_type).body(body.clone());
-        }
-        Ok(built.build()?)
-    }
-
-    fn unreachable(&self, error: &reqwest::Error) -> Refused {
-        let base = self.base.as_str().trim_end_matches('/');
-        if error.is_timeout() && !error.is_connect() {
-            return Refused::new(Code::Timeout, format!("{base} did not answer in time"));
-        }
-        let cause = root(error);
-        Refused::new(Code::Unavailable, format!("no answer from {base}: {cause}"))
     }
 
     /// Lets go of the store.
@@ -213,30 +172,12 @@ impl Client {
     }
 }
 
-fn bearer(token: &str) -> Result<HeaderValue, Usage> {
-    let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {token}")) else {
-        return Err(Usage(format!("{TOKEN} holds characters that no key has")));
+/// A request that got no answer, told as a server would.
+fn lost(fault: &Fault) -> Refused {
+    let code = match fault {
+        Fault::Late { .. } => Code::Timeout,
+        Fault::Unreachable { .. } | Fault::Broken { .. } => Code::Unavailable,
+        Fault::Malformed { .. } => Code::InvalidInput,
     };
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-fn is_loopback(base: &Url) -> bool {
-    let host = base.host_str().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-}
-
-/// The cause at the bottom: what stands above it says only that there is one.
-fn root(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
-}
-
-pub(super) fn broken(error: &reqwest::Error) -> Refused {
-    let detail = format!("the answer broke off: {}", root(error));
-    Refused::new(if error.is_timeout() { Code::Timeout } else { Code::Unavailable }, detail)
+    Refused::new(code, fault.to_string())
 }

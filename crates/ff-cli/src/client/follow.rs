@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use ff_core::error::Code;
+use ff_remote::http::sse::Parser;
 use reqwest::Response;
 
-use super::connection::broken;
-use super::sse::Parser;
 use super::{Client, Refused, Request, SseEvent};
 
 /// How long to rest before coming back, and how often to try in a row.
@@ -33,19 +32,19 @@ impl<'a> Follow<'a> {
     /// is gone for good.
     pub(crate) async fn next(&mut self) -> anyhow::Result<SseEvent> {
         loop {
-            if let Some(event) = self.parser.next() {
+            if let Some(event) = self.parser.next_event() {
                 if event.id.is_some() {
                     self.last_id.clone_from(&event.id);
                 }
                 return Ok(event);
             }
-            match self.response.chunk().await {
+            match self.client.chunk(&mut self.response).await {
                 Ok(Some(chunk)) => self.parser.push(&chunk)?,
                 Ok(None) => {
                     let detail = "the server ended the stream";
                     self.come_back(Refused::new(Code::Unavailable, detail)).await?;
                 }
-                Err(error) => self.come_back(broken(&error)).await?,
+                Err(lost) => self.come_back(lost).await?,
             }
         }
     }

@@ -4,13 +4,11 @@
 mod connection;
 mod follow;
 mod refused;
-mod request;
 mod secrets;
-mod sse;
 
 pub(crate) use connection::{Answer, Client};
+pub(crate) use ff_remote::http::Request;
+pub(crate) use ff_remote::http::sse::SseEvent;
 pub(crate) use follow::Follow;
-pub(crate) use refused::Refused;
-pub(crate) use request::{Request, at};
+pub(crate) use refused::{Refused, at};
 pub(crate) use secrets::{one_line_of, secret_of};
-pub(crate) use sse::SseEvent;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use ff_api::problem::Problem;
+use ff_api::problem::{Problem, code_of};
 use ff_core::error::Code;
 use serde_json::Value;
 
@@ -65,22 +65,10 @@ impl Refused {
     }
 }
 
-/// A code of the class that a status stands for.
-fn code_of(status: u16) -> Code {
-    match status {
-        401 => Code::Unauthenticated,
-        403 => Code::Forbidden,
-        404 => Code::RouteNotFound,
-        409 => Code::LeaseConflict,
-        412 => Code::PreconditionFailed,
-        413 => Code::PayloadTooLarge,
-        422 => Code::IdempotencyMismatch,
-        429 => Code::RateLimited,
-        502 | 503 => Code::Unavailable,
-        504 => Code::Timeout,
-        400..=499 => Code::InvalidInput,
-        _ => Code::Internal,
-    }
+/// A path under `/v1`, of parts that are encoded here: whatever a person types as an id stays one
+/// part.
+pub(crate) fn at(parts: &[&str]) -> Result<String, Refused> {
+    ff_remote::http::at(parts).map_err(|error| Refused::new(Code::InvalidInput, error.to_string()))
 }
 
 impl fmt::Display for Refused {
@@ -121,6 +109,11 @@ mod tests {
         for (status, body, code) in cases {
             assert_eq!(Refused::of(status, body.into()).exit_code(), code, "{status} {body}");
         }
+    }
+
+    #[test]
+    fn what_is_no_id_is_bad_input() {
+        assert_eq!(at(&["executions", ".."]).unwrap_err().exit_code(), 5);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Claims of executions by their names, and usage of one execution.
 
 use super::UnderWay;
+use crate::act::{self, TakeUp};
 use crate::backend::{Backend, BackendExt};
 use crate::error::{Code, EngineError};
 use crate::id::{BudgetId, ExecutionId};
@@ -16,6 +17,9 @@ pub(crate) async fn take_up<B: Backend + ?Sized, O: ByName>(
     backend: &B,
     op: O,
 ) -> Result<O::Reply, EngineError> {
+    if let Some(acts) = backend.acts() {
+        return O::reply(act::whole(acts, TakeUp(op.into())).await?);
+    }
     let execution_id = op.named();
     match backend.call(op.clone()).await {
         Err(error) if error.code() == Code::ConcurrencyLimitExceeded => {}
@@ -71,6 +75,9 @@ pub(crate) async fn report_to_all<B: Backend + ?Sized>(
     backend: &B,
     report: ReportToAll,
 ) -> Result<Vec<(BudgetId, UsageReported)>, EngineError> {
+    if let Some(acts) = backend.acts() {
+        return act::whole(acts, report).await;
+    }
     let execution_id = report.spender.execution_id;
     let found = backend.ask(ReadStanding { execution_id }).await?;
     let budget_ids = found.map(|found| found.applicant.standing.budget_ids).unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Code;
 use crate::capability::Capabilities;
@@ -11,7 +11,7 @@ use crate::id::AttemptId;
 use crate::state::{LifecyclePhase, Outcome};
 
 /// What is true now, told to a caller whose lease is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Current {
     pub terminal_outcome: Option<Outcome>,
     pub lease_epoch: u64,
@@ -26,7 +26,7 @@ pub struct Refusal {
     /// One sentence for a person.
     pub detail: Cow<'static, str>,
     /// The input field at fault, where one is.
-    pub field: Option<&'static str>,
+    pub field: Option<Cow<'static, str>>,
     pub current: Option<Current>,
     /// What the worker would have to be able to do besides.
     pub missing_capabilities: Option<Capabilities>,
@@ -40,7 +40,7 @@ impl Refusal {
 
     /// A refusal that points at an input field.
     pub fn at(code: Code, field: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { field: Some(field), ..Self::new(code, detail) }
+        Self { field: Some(field.into()), ..Self::new(code, detail) }
     }
 
     /// `invalid_input` of one field.

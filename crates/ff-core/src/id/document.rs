@@ -85,6 +85,25 @@ impl Home {
         }
     }
 
+    /// Reads what [`Home::log`] wrote.
+    pub fn of_log(log: &str) -> Option<Self> {
+        if log == "g" {
+            return Some(Self::Global);
+        }
+        if let Some(namespace) = log.strip_prefix("w.") {
+            return Namespace::new(namespace).ok().map(Self::Namespace);
+        }
+        let prefix = log.trim_end_matches(|c: char| c.is_ascii_digit());
+        let index = log[prefix.len()..].parse().ok()?;
+        let named = PartitionFamily::ALL.into_iter().filter(|f| *f != PartitionFamily::Flow);
+        let family = match prefix {
+            "" => Some(PartitionFamily::Flow),
+            prefix => named.into_iter().find(|family| family.prefix() == prefix),
+        };
+        let home = Self::Partition(PartitionKey { family: family?, index });
+        (home.log() == log).then_some(home)
+    }
+
     /// The name of its log, before the number of an event: `7`, `b3`, `w.default`, `g`.
     pub fn log(&self) -> String {
         match self {
@@ -321,6 +340,18 @@ mod tests {
         assert_eq!(shown(HomeFamily::Namespaces), "{w:default}");
         assert_eq!(shown(HomeFamily::Global), "{g}");
         assert!(!Home::partition(3).exists(&config));
+    }
+
+    #[test]
+    fn a_home_is_known_by_its_log() {
+        let key = |family| Home::Partition(PartitionKey { family, index: 12 });
+        let homes = PartitionFamily::ALL.into_iter().map(key);
+        for home in homes.chain([Home::Namespace(Namespace::default()), Home::Global]) {
+            assert_eq!(Home::of_log(&home.log()), Some(home));
+        }
+        for bad in ["", "b", "x3", "fp3", "03", "b-1", "w.", "w.a b"] {
+            assert_eq!(Home::of_log(bad), None, "{bad}");
+        }
     }
 
     #[test]

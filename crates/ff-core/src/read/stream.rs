@@ -1,5 +1,6 @@
 //! Reading the output of an attempt: ranges and tails.
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -150,6 +151,17 @@ impl FromStr for StreamCursor {
             },
         };
         parsed.ok_or_else(|| bad_cursor("cursor", "a cursor is start, end, ms or ms-seq"))
+    }
+}
+
+impl fmt::Display for StreamCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => f.write_str("start"),
+            Self::End => f.write_str("end"),
+            Self::At(ms) => write!(f, "{ms}"),
+            Self::Id { ms, seq } => write!(f, "{ms}-{seq}"),
+        }
     }
 }
 

@@ -60,7 +60,8 @@ pub use phase::{
 pub use quota::{Holder, PendingSlots, QuotaPolicy, QuotaSpec, RateWindow, SlotId, Verdict};
 pub use route::Route;
 pub use stream::{
-    Displaced, Frame, FrameId, FrameMode, Shelf, Stream, StreamEnd, UnknownFrameMode,
+    Displaced, Frame, FrameId, FrameIdParseError, FrameMode, Shelf, Stream, StreamEnd,
+    UnknownFrameMode,
 };
 pub use suspension::{
     Matched, MetadataNote, ResumePolicy, Resumed, SuspendMemory, SuspendNote, Suspension,

@@ -133,6 +133,21 @@ impl fmt::Display for FrameId {
     }
 }
 
+/// The text is not the id of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the id of a frame is ms-seq")]
+pub struct FrameIdParseError;
+
+impl FromStr for FrameId {
+    type Err = FrameIdParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (ms, seq) = text.split_once('-').ok_or(FrameIdParseError)?;
+        let id = ms.parse().ok().zip(seq.parse().ok()).map(|(ms, seq)| Self { ms, seq });
+        id.filter(|id| id.to_string() == text).ok_or(FrameIdParseError)
+    }
+}
+
 impl FrameMode {
     pub const ALL: [Self; 3] = [Self::Durable, Self::DurableSummary, Self::BestEffort];
 

@@ -99,6 +99,15 @@ pub enum SignalEffect {
 }
 
 impl SignalEffect {
+    pub const ALL: [Self; 6] = [
+        Self::ResumeConditionSatisfied,
+        Self::AppendedToWaitpoint,
+        Self::AppendedToWaitpointDuplicate,
+        Self::IgnoredNotInCondition,
+        Self::IgnoredMatcherFailed,
+        Self::BufferedForPendingWaitpoint,
+    ];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ResumeConditionSatisfied => "resume_condition_satisfied",

@@ -21,7 +21,7 @@ fn check(cases: &[(&str, &str, &str)]) {
 #[track_caller]
 fn refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>) -> String {
     let refusal = outcome.unwrap_err();
-    assert_eq!((refusal.code, refusal.field), (Code::InvalidInput, Some("payload")));
+    assert_eq!((refusal.code, refusal.field.as_deref()), (Code::InvalidInput, Some("payload")));
     refusal.detail.into_owned()
 }
 

@@ -1,5 +1,6 @@
 //! Bulk operations: looked at before, made, and carried out step by step.
 
+use ff_core::act::{self, Preview, PreviewBulk};
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::error::EngineError;
 use ff_core::id::{BulkId, ExecutionId, Namespace};
@@ -14,33 +15,30 @@ use ff_core::state::{Bulk, BulkAction, BulkState, BulkTargets, CancelSource};
 /// Executions that a preview shows.
 const SAMPLE: usize = 20;
 
-/// What a bulk operation would act on.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Preview {
-    pub matched: u64,
-    /// The first of them, newest first.
-    pub sample: Vec<ExecutionId>,
-}
-
 /// Looks whom a bulk operation would act on, and changes nothing.
 pub async fn preview(
     backend: &dyn Backend,
     namespace: &Namespace,
     targets: &BulkTargets,
 ) -> Result<Preview, EngineError> {
+    if let Some(acts) = backend.acts() {
+        let (namespace, targets) = (namespace.clone(), targets.clone());
+        return act::whole(acts, PreviewBulk { namespace, targets }).await;
+    }
     let mut found = Preview::default();
     match targets {
         BulkTargets::Ids(ids) => {
             for &execution_id in ids {
                 let record = backend.ask(Describe { execution_id }).await?;
-                found.add(record.filter(|it| it.namespace == *namespace).map(|it| it.execution_id));
+                let own = record.filter(|it| it.namespace == *namespace);
+                add(&mut found, own.map(|it| it.execution_id));
             }
         }
         BulkTargets::Filter(filter) => {
             let mut cursor = None;
             loop {
                 let page = backend.ask(search(filter, cursor)).await?;
-                found.add(page.items.into_iter().map(|record| record.execution_id));
+                add(&mut found, page.items.into_iter().map(|record| record.execution_id));
                 cursor = page.next_cursor;
                 if cursor.is_none() {
                     break;
@@ -57,6 +55,9 @@ pub async fn create(
     mut create: CreateBulk,
 ) -> Result<(BulkCreated, u64), EngineError> {
     create.check()?;
+    if let Some(acts) = backend.acts() {
+        return act::whole(acts, create).await;
+    }
     create.matched = preview(backend, &create.namespace, &create.targets).await?.matched;
     let matched = create.matched;
     match backend.call(create).await? {
@@ -151,13 +152,12 @@ fn act(bulk: &Bulk, execution_id: ExecutionId) -> Command {
     }
 }
 
-impl Preview {
-    fn add(&mut self, ids: impl IntoIterator<Item = ExecutionId>) {
-        for id in ids {
-            self.matched += 1;
-            if self.sample.len() < SAMPLE {
-                self.sample.push(id);
-            }
+/// Counts those, and shows the first of them.
+fn add(found: &mut Preview, ids: impl IntoIterator<Item = ExecutionId>) {
+    for id in ids {
+        found.matched += 1;
+        if found.sample.len() < SAMPLE {
+            found.sample.push(id);
         }
     }
 }

@@ -2,75 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use ff_core::act::{self, Beat, Cancellation, HearNews, Heartbeat, News, Stopped, StoppedBy};
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::{Detail, Envelope, Event, EventKind};
-use ff_core::id::{DocumentId, ExecutionId, LaneId, LeaseId, Namespace, Subject, WorkerInstanceId};
+use ff_core::id::{DocumentId, Subject, WorkerInstanceId};
 use ff_core::limits;
 use ff_core::operation::{Command, HeartbeatWorker, Operation, Renew, Renewed, WorkerBeat};
 use ff_core::read::{Describe, EventFilter, Follow, From};
 use ff_core::state::PublicState;
-use ff_core::time::TimestampMs;
-
-/// One heartbeat of a worker instance.
-#[derive(Debug, Clone)]
-pub struct Heartbeat {
-    pub namespace: Namespace,
-    pub worker_instance_id: WorkerInstanceId,
-    pub boot_id: String,
-    /// The leases that it holds; renewed with it.
-    pub leases: Vec<Renew>,
-    /// The cursor of the news before: what was stopped since is told, however long ago that was.
-    pub after: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Beat {
-    Refreshed(News),
-    /// Not at all, or under another boot: register again.
-    NotRegistered,
-}
-
-/// What a worker is told.
-#[derive(Debug, Clone, PartialEq)]
-pub struct News {
-    pub next_expiry: TimestampMs,
-    /// Told again with every heartbeat that lists the lease, for a minute.
-    pub cancellations: Vec<Cancellation>,
-    pub paused_lanes: Vec<LaneId>,
-    pub drain: bool,
-    /// What became of each lease, in the order in which they were listed.
-    pub leases: Vec<Result<Renewed, EngineError>>,
-    /// Tasks that were taken from the worker since `after`, or since it began to wait, listed or not.
-    pub stopped: Vec<Stopped>,
-    /// Where the next heartbeat goes on; none for one that neither waited nor went on.
-    pub cursor: Option<String>,
-}
-
-/// A task that nobody wants any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cancellation {
-    pub execution_id: ExecutionId,
-    pub lease_id: LeaseId,
-    pub reason: String,
-}
-
-/// A task that was taken from its worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stopped {
-    pub execution_id: ExecutionId,
-    /// The lease that is over.
-    pub lease_epoch: u64,
-    pub by: StoppedBy,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoppedBy {
-    /// Nobody wants its outcome any more.
-    Cancel { reason: String },
-    /// Its lease ran out or was revoked, or its deadline has passed.
-    Loss,
-}
 
 /// A look at everything, and how long the worker lives without the next.
 struct Look {
@@ -86,6 +26,9 @@ pub async fn heartbeat(
     wait: Duration,
 ) -> Result<Beat, EngineError> {
     check(heartbeat, wait)?;
+    if let Some(acts) = backend.acts() {
+        return act::whole(acts, HearNews { heartbeat: heartbeat.clone(), wait }).await;
+    }
     let deadline = Instant::now() + wait;
     // The place in the log comes before the look: nothing can happen in between.
     let mut watch = Watch::begin(backend, heartbeat, wait).await?;

@@ -1,5 +1,6 @@
 //! A worker is gone, and its leases with it.
 
+use ff_core::act;
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::error::{Code, EngineError};
 use ff_core::limits;
@@ -14,6 +15,9 @@ pub async fn deregister(
     backend: &dyn Backend,
     deregister: DeregisterWorker,
 ) -> Result<WorkerGone, EngineError> {
+    if let Some(acts) = backend.acts() {
+        return act::whole(acts, deregister).await;
+    }
     let gone = backend.call(deregister).await?;
     follow_up(backend, gone).await
 }
@@ -23,6 +27,9 @@ pub async fn mark_dead(
     backend: &dyn Backend,
     mark: MarkWorkerDead,
 ) -> Result<WorkerGone, EngineError> {
+    if let Some(acts) = backend.acts() {
+        return act::whole(acts, mark).await;
+    }
     let gone = backend.call(mark).await?;
     follow_up(backend, gone).await
 }

@@ -10,7 +10,8 @@ mod leave;
 
 pub use audit::audit;
 pub use budget::{admit, enforce};
-pub use bulk::{Preview, carry_on, create as create_bulk, preview};
+pub use bulk::{carry_on, create as create_bulk, preview};
 pub use errand::carry_out;
-pub use heartbeat::{Beat, Cancellation, Heartbeat, News, Stopped, StoppedBy, heartbeat};
+pub use ff_core::act::{Beat, Cancellation, Heartbeat, News, Preview, Stopped, StoppedBy};
+pub use heartbeat::heartbeat;
 pub use leave::{deregister, mark_dead, take_leases};

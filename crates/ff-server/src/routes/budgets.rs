@@ -136,15 +136,15 @@ async fn get(call: Call) -> Result<Response, Failed> {
 async fn change(mut call: Call) -> Result<Response, Failed> {
     let form: ChangeBudget = call.body()?;
     let id = own(&call).await?;
-    call.act(form.operation(id, call.expected_revision()?)).await?;
-    as_it_is_now(&call, id).await
+    let settled = call.act(form.operation(id, call.expected_revision()?)).await?;
+    Ok(reply::settled(as_it_is_now(&call, id).await?, settled))
 }
 
 async fn delete(mut call: Call) -> Result<Response, Failed> {
     let Nothing {} = call.body()?;
     let budget_id = own(&call).await?;
-    call.act(DeleteBudget { budget_id }).await?;
-    Ok(reply::nothing())
+    let settled = call.act(DeleteBudget { budget_id }).await?;
+    Ok(reply::settled(reply::nothing(), settled))
 }
 
 /// A key with lanes names executions of these. Others may name one that was removed.
@@ -175,6 +175,6 @@ async fn release(mut call: Call) -> Result<Response, Failed> {
     let Release { execution_id } = call.body()?;
     check_spender(&call, Some(execution_id)).await?;
     let budget_id = own(&call).await?;
-    call.act(ReleaseBudget { budget_id, execution_id }).await?;
-    reply::ok(&UsageStatus::ok())
+    let settled = call.act(ReleaseBudget { budget_id, execution_id }).await?;
+    Ok(reply::settled(reply::ok(&UsageStatus::ok())?, settled))
 }

@@ -168,6 +168,6 @@ async fn get(call: Call) -> Result<Response, Failed> {
 async fn set(mut call: Call, to: BulkWish) -> Result<Response, Failed> {
     let Nothing {} = call.body()?;
     let bulk_id = found(&call, call.parsed("bulk_id")?).await?.bulk_id;
-    call.act(SetBulk { bulk_id, to }).await?;
-    reply::ok(&found(&call, bulk_id).await?)
+    let settled = call.act(SetBulk { bulk_id, to }).await?;
+    Ok(reply::settled(reply::ok(&found(&call, bulk_id).await?)?, settled))
 }

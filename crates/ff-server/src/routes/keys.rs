@@ -76,7 +76,7 @@ async fn delete(mut call: Call) -> Result<Response, Failed> {
     let missing = || Refusal::new(Code::KeyNotFound, "there is no such key");
     let found = call.ask(GetKey { key_id: key_id.clone() }).await?.ok_or_else(missing)?;
     check_within(&found.access, &call)?;
-    call.act(DeleteKey { key_id: key_id.clone() }).await?;
+    let settled = call.act(DeleteKey { key_id: key_id.clone() }).await?;
     call.app.keys.gone(&key_id);
-    Ok(reply::nothing())
+    Ok(reply::settled(reply::nothing(), settled))
 }

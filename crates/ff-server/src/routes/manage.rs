@@ -148,15 +148,15 @@ async fn revoke_lease(mut call: Call) -> Result<Response, Failed> {
 async fn hold(mut call: Call) -> Result<Response, Failed> {
     let Hold { detail } = call.body()?;
     let execution_id = own(&call).await?;
-    call.act(operation::Hold { execution_id, detail }).await?;
-    as_it_is_now(&call, execution_id).await
+    let settled = call.act(operation::Hold { execution_id, detail }).await?;
+    Ok(reply::settled(as_it_is_now(&call, execution_id).await?, settled))
 }
 
 async fn release(mut call: Call) -> Result<Response, Failed> {
     let Hold { .. } = call.body()?;
     let execution_id = own(&call).await?;
-    call.act(operation::Release { execution_id }).await?;
-    as_it_is_now(&call, execution_id).await
+    let settled = call.act(operation::Release { execution_id }).await?;
+    Ok(reply::settled(as_it_is_now(&call, execution_id).await?, settled))
 }
 
 async fn resume(mut call: Call) -> Result<Response, Failed> {

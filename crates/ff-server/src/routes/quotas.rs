@@ -162,6 +162,6 @@ async fn change(mut call: Call) -> Result<Response, Failed> {
 async fn delete(mut call: Call) -> Result<Response, Failed> {
     let Nothing {} = call.body()?;
     let quota_policy_id = own(&call).await?;
-    call.act(DeleteQuotaPolicy { quota_policy_id }).await?;
-    Ok(reply::nothing())
+    let settled = call.act(DeleteQuotaPolicy { quota_policy_id }).await?;
+    Ok(reply::settled(reply::nothing(), settled))
 }

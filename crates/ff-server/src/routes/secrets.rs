@@ -44,10 +44,10 @@ pub(super) const ROUTES: &[Route] = &[
 
 async fn rotate(mut call: Call) -> Result<Response, Failed> {
     let RotateSecret { new_kid, new_secret_hex, grace_ms } = call.body()?;
-    let kid =
-        Kid::parse(&new_kid).map_err(|refusal| Refusal { field: Some("new_kid"), ..refusal })?;
+    let kid = Kid::parse(&new_kid)
+        .map_err(|refusal| Refusal { field: Some("new_kid".into()), ..refusal })?;
     let secret = Secret::from_hex(&new_secret_hex)
-        .map_err(|refusal| Refusal { field: Some("new_secret_hex"), ..refusal })?;
+        .map_err(|refusal| Refusal { field: Some("new_secret_hex".into()), ..refusal })?;
     let busy = || Refusal::new(Code::RateLimited, "another rotation is under way");
     let _turn = call.app.rotation.try_lock().map_err(|_| busy())?;
     let grace_ms = grace_ms.unwrap_or(call.app.options.waitpoint_grace_ms);

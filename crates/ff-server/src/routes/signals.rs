@@ -180,7 +180,7 @@ fn checked(limit: u32) -> Result<u32, Failed> {
 async fn inbox(call: Call) -> Result<Response, Failed> {
     let Inbox { lane, reason, age, cursor, limit, count } = call.query()?;
     let namespace = call.namespace.clone();
-    let lanes = call.caller.lanes_among(lane.into_iter().collect())?;
+    let lanes = call.caller.lanes_among(lane.into())?;
     let filter = WaitingFilter { namespace, lanes, reason, older_than_ms: age };
     let paging = Counted { cursor, limit, count };
     let question = |cursor, limit| ListPendingWaitpoints { filter: filter.clone(), cursor, limit };

@@ -1,6 +1,7 @@
 //! Suspends, and the waitpoints made before them.
 
 use axum::response::Response;
+use ff_api::fence::Fence;
 use ff_api::suspend::{CreateWaitpoint, Suspend, Suspended, Waitpoint};
 use ff_api::task::Signals;
 use ff_core::id::{LeaseFence, LeaseId};
@@ -38,10 +39,11 @@ pub(super) const ROUTES: &[Route] = &[
         Get,
         "/v1/executions/{execution_id}/resume-signals",
         ExecutionsRead,
-        "List the signals that resumed the current attempt",
+        "List the signals that resumed the current attempt, or that of a fence",
         |call| Box::pin(resume_signals(call)),
     )
     .also(PayloadsRead)
+    .asks::<Fence>()
     .answers::<Signals>(200),
 ];
 
@@ -60,7 +62,13 @@ async fn suspend(mut call: Call) -> Result<Response, Failed> {
 
 async fn resume_signals(call: Call) -> Result<Response, Failed> {
     let id = call.execution_id()?;
+    let fence: Fence = call.query()?;
+    let shown = fence.read(id, call.app.store())?;
     let record = call.record(id).await?;
+    if let Some(shown) = shown {
+        let signals = call.ask(ObserveSignals { execution_id: id, fence: shown.fence }).await?;
+        return reply::ok(&Signals { signals: signals.into_iter().map(Into::into).collect() });
+    }
     let Some(attempt_id) = record.current_attempt_id else {
         return reply::ok(&Signals { signals: Vec::new() });
     };

@@ -11,7 +11,7 @@ use crate::failure::Failed;
 use crate::route::Route;
 use crate::route::Verb::Get;
 use crate::{openapi, problems, reader, reply};
-use ff_core::state::Scope::ExecutionsRead;
+use ff_core::state::Scope::{ExecutionsRead, WorkersClaim};
 
 pub(super) const ROUTES: &[Route] = &[
     Route::open(Get, "/healthz", "Whether the server runs and its store answers", |call| {
@@ -32,6 +32,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(Get, "/v1/capabilities", ExecutionsRead, "What the store can do", |call| {
         Box::pin(capabilities(call))
     })
+    .or(WorkersClaim)
     .answers::<Capabilities>(200),
 ];
 
@@ -77,7 +78,9 @@ async fn problem(call: Call) -> Result<Response, Failed> {
 
 async fn capabilities(call: Call) -> Result<Response, Failed> {
     let identity = call.backend().identity();
-    let partitions = call.backend().settings().partitions;
+    let settings = call.backend().settings();
+    let (partitions, retention) = (settings.partitions, settings.retention.into());
+    let server_time = Some(call.backend().server_time_ms().await?.into());
     let embedded = identity.backend == "sqlite";
     reply::ok(&Capabilities {
         backend: identity.backend.to_owned(),
@@ -99,5 +102,7 @@ async fn capabilities(call: Call) -> Result<Response, Failed> {
             many_processes: !embedded,
             exact_priority: embedded || identity.backend == "postgres",
         },
+        retention,
+        server_time,
     })
 }

@@ -33,8 +33,11 @@ async fn usage(mut call: Call) -> Result<Response, Failed> {
     let id = call.execution_id()?;
     let shown = fence.read(id, call.app.store())?;
     let record = call.record(id).await?;
-    let spender =
-        Spender { execution_id: id, attempt_index: attempt(&call, &record, shown).await? };
+    let attempt_index = match form.attempt_index {
+        Some(index) => index,
+        None => attempt(&call, &record, shown).await?,
+    };
+    let spender = Spender { execution_id: id, attempt_index };
     let reported = match form.budget_id {
         Some(budget_id) => {
             namespaces::budget(call.backend(), &call.namespace, budget_id).await?;

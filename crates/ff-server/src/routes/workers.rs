@@ -5,7 +5,7 @@ use ff_api::lease::{RenewItem, RenewedItem};
 use ff_api::list::{Counted, Page};
 use ff_api::problem::Problem;
 use ff_api::worker::{
-    Cancellation, Heartbeat, LeaseNews, News, Reason, Register, Registered, StoppedTask, Worker,
+    Cancellation, Heartbeat, LeaseNews, News, Reason, Register, Registered, Worker,
 };
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::id::WorkerInstanceId;
@@ -14,7 +14,7 @@ use ff_core::operation::{
     DeregisterWorker, DrainWorker, MarkWorkerDead, Renew, Renewed, WorkerGone, WorkerRegistered,
 };
 use ff_core::read::{DescribeWorker, ListWorkers, WorkerSnapshot};
-use ff_engine::acts::{self, Beat, StoppedBy};
+use ff_engine::acts::{self, Beat};
 
 use super::manage::Nothing;
 use crate::call::Call;
@@ -159,8 +159,8 @@ async fn drain(mut call: Call) -> Result<Response, Failed> {
     let Reason { .. } = call.body()?;
     check_lanes(&call).await?;
     let (namespace, worker_instance_id) = (call.namespace.clone(), instance(&call)?);
-    call.act(DrainWorker { namespace, worker_instance_id }).await?;
-    reply::ok(&row(&call).await?)
+    let settled = call.act(DrainWorker { namespace, worker_instance_id }).await?;
+    Ok(reply::settled(reply::ok(&row(&call).await?)?, settled))
 }
 
 async fn mark_dead(mut call: Call) -> Result<Response, Failed> {
@@ -180,8 +180,11 @@ async fn deregister(mut call: Call) -> Result<Response, Failed> {
     let Nothing {} = call.body()?;
     check_lanes(&call).await?;
     let (namespace, worker_instance_id) = (call.namespace.clone(), instance(&call)?);
-    acts::deregister(call.backend(), DeregisterWorker { namespace, worker_instance_id }).await?;
-    Ok(reply::nothing())
+    let leave = DeregisterWorker { namespace, worker_instance_id };
+    match acts::deregister(call.backend(), leave).await? {
+        WorkerGone::Gone(_) => Ok(reply::nothing()),
+        WorkerGone::NotRegistered => Ok(reply::replayed(reply::nothing())),
+    }
 }
 
 async fn heartbeat(mut call: Call) -> Result<Response, Failed> {
@@ -220,7 +223,7 @@ async fn heartbeat(mut call: Call) -> Result<Response, Failed> {
         cancellations: news.cancellations.into_iter().map(cancellation).collect(),
         paused_lanes: news.paused_lanes,
         drain: news.drain,
-        stopped: news.stopped.into_iter().map(stopped).collect(),
+        stopped: news.stopped.into_iter().map(Into::into).collect(),
         cursor: news.cursor,
     })
 }
@@ -238,15 +241,6 @@ async fn beat(call: &Call, heartbeat: &acts::Heartbeat) -> Result<Beat, EngineEr
 fn cancellation(cancellation: acts::Cancellation) -> Cancellation {
     let acts::Cancellation { execution_id, lease_id, reason } = cancellation;
     Cancellation { execution_id, lease_id, reason }
-}
-
-fn stopped(stopped: acts::Stopped) -> StoppedTask {
-    let (by, reason) = match stopped.by {
-        StoppedBy::Cancel { reason } => ("cancelled", reason),
-        StoppedBy::Loss => ("lost", String::new()),
-    };
-    let acts::Stopped { execution_id, lease_epoch, .. } = stopped;
-    StoppedTask { execution_id, lease_epoch, by: by.to_owned(), reason }
 }
 
 /// A lease to renew, if the caller may.

@@ -109,7 +109,7 @@ pub mod waitpoints;
 pub mod worker_loss;
 pub mod workers;
 
-pub use suite::{Case, Making, run};
+pub use suite::{Case, Making, Named, run, run_all};
 
 suite! { ($)
     admission {

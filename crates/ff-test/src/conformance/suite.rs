@@ -7,6 +7,9 @@ use crate::world::World;
 /// A case under way on its world.
 pub type Case<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
+/// A case with its name.
+pub type Named = (&'static str, for<'a> fn(&'a World) -> Case<'a>);
+
 /// Runs one case on a fresh world, and checks afterwards that the store is sound. Not generic: one
 /// runtime's code serves hundreds of tests.
 pub fn run(make: fn() -> Making, case: for<'a> fn(&'a World) -> Case<'a>) {
@@ -22,6 +25,22 @@ pub fn run(make: fn() -> Making, case: for<'a> fn(&'a World) -> Case<'a>) {
     });
 }
 
+/// Runs the cases of a module one after the other, each on a world of its own, and tells which failed.
+pub fn run_all(
+    module: &str,
+    make: fn() -> Making,
+    cases: &[Named],
+    is_left_out: fn(&str, &str) -> bool,
+) {
+    let mut failed = Vec::new();
+    for (name, case) in cases.iter().filter(|(name, _)| !is_left_out(module, name)) {
+        if std::panic::catch_unwind(|| run(make, *case)).is_err() {
+            failed.push(*name);
+        }
+    }
+    assert_eq!(failed, [""; 0], "cases of {module} that failed, for the reasons above");
+}
+
 /// A world in the making.
 pub type Making = Pin<Box<dyn Future<Output = World>>>;
 
@@ -29,7 +48,9 @@ pub type Making = Pin<Box<dyn Future<Output = World>>>;
 /// handed in because a macro that defines a macro cannot write it.
 macro_rules! suite {
     (($d:tt) $($module:ident { $($case:ident)* })*) => {
-        /// Makes a test of every conformance case on the worlds that `$make` makes.
+        /// Makes a test of every conformance case on the worlds that `$make` makes. With
+        /// `$is_left_out`, which is told module and case, it makes a test of every module, of those cases
+        /// that are not left out.
         #[macro_export]
         macro_rules! conformance {
             ($d make:path) => {
@@ -44,6 +65,19 @@ macro_rules! suite {
                         }
                     )*
                 })*
+            };
+            ($d make:path, $d is_left_out:path) => {
+                $(
+                    #[test]
+                    fn $module() {
+                        $d crate::conformance::run_all(
+                            stringify!($module),
+                            || Box::pin($d make()),
+                            &[$((stringify!($case), $d crate::conformance::boxed::$module::$case),)*],
+                            $d is_left_out,
+                        );
+                    }
+                )*
             };
         }
 

@@ -1,38 +1,42 @@
 //! Server-sent events, taken apart as their bytes come.
 
-use anyhow::bail;
-
 /// No event is longer; a server that sends one is none of ours.
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
+/// An event that is longer than any of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the stream holds an event of more than {EVENT_BYTES_MAX} bytes")]
+pub struct TooLong;
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct SseEvent {
-    pub(crate) id: Option<String>,
-    pub(crate) event: String,
+pub struct SseEvent {
+    pub id: Option<String>,
+    pub event: String,
     /// JSON text.
-    pub(crate) data: String,
+    pub data: String,
 }
 
 /// What has come and was not taken yet.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub struct Parser {
     bytes: Vec<u8>,
     /// Up to where no end of an event is.
     searched: usize,
 }
 
 impl Parser {
-    pub(super) fn push(&mut self, chunk: &[u8]) -> anyhow::Result<()> {
+    /// Takes in what has come.
+    pub fn push(&mut self, chunk: &[u8]) -> Result<(), TooLong> {
         self.bytes.extend_from_slice(chunk);
         if self.bytes.len() > EVENT_BYTES_MAX {
-            bail!("the stream holds an event of more than {EVENT_BYTES_MAX} bytes");
+            return Err(TooLong);
         }
         Ok(())
     }
 
     /// The next whole event; comments and hints are passed over.
-    pub(super) fn next(&mut self) -> Option<SseEvent> {
+    pub fn next_event(&mut self) -> Option<SseEvent> {
         loop {
             let from = self.searched.saturating_sub(1);
             let found = self.bytes[from..].windows(2).position(|pair| pair == b"\n\n");
@@ -85,8 +89,8 @@ mod tests {
         for size in 1..text.len() {
             let (mut parser, mut found) = (Parser::default(), Vec::new());
             for chunk in text.as_bytes().chunks(size) {
-                parser.push(chunk).unwrap();
-                found.extend(std::iter::from_fn(|| parser.next()));
+                assert_eq!(parser.push(chunk), Ok(()));
+                found.extend(std::iter::from_fn(|| parser.next_event()));
             }
             assert_eq!(found, [first.clone(), last.clone()], "in pieces of {size}");
         }

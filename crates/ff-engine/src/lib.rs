@@ -6,10 +6,11 @@
 //! check, which tells what no worker can run, the trimmer, which removes what is past its retention,
 //! and reconcilers, which compare records with what lists them.
 //! [`SCANNERS`] names them all, [`Report`] tells how they fare. [`acts`] are what callers do in
-//! several steps.
+//! several steps, [`Ends`] is how to wait for an execution or a flow to end.
 
 pub mod acts;
 mod brake;
+mod ends;
 mod engine;
 mod errands;
 mod limits;
@@ -25,6 +26,7 @@ mod table;
 mod timers;
 mod trimmer;
 
+pub use ends::{Awaited, Ends};
 pub use engine::Engine;
 pub use limits::LimitCheck;
 pub use options::EngineOptions;

@@ -51,13 +51,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_are_stable_apart_and_in_range() {
-        assert_eq!(scan_cursor_seed("engine-1", 0), 0);
+    fn stable_for_same_input() {
+        assert_eq!(scan_cursor_seed("engine-1", 97), scan_cursor_seed("engine-1", 97));
         // FNV-1a of nothing is its basis.
         assert_eq!(scan_cursor_seed("", 1 << 20), 0xcbf2_9ce4_8422_2325_usize % (1 << 20));
+    }
+
+    #[test]
+    fn distinct_for_different_ids() {
         let seeds: std::collections::BTreeSet<_> =
             (0..64).map(|n| scan_cursor_seed(&format!("engine-{n}"), 1 << 20)).collect();
         assert_eq!(seeds.len(), 64);
-        assert!(seeds.iter().all(|seed| *seed < 1 << 20));
+    }
+
+    #[test]
+    fn bounded_by_partition_count() {
+        for n in [1, 2, 7, 256] {
+            assert!((0..64).all(|id| scan_cursor_seed(&format!("engine-{id}"), n) < n), "{n}");
+        }
+    }
+
+    #[test]
+    fn zero_partitions_returns_zero() {
+        assert_eq!(scan_cursor_seed("engine-1", 0), 0);
     }
 }

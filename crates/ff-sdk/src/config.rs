@@ -74,28 +74,10 @@ impl WorkerConfig {
         }
     }
 
-    /// The store or the server to work for.
-    #[must_use]
-    pub fn url(self, url: impl Into<String>) -> Self {
-        Self { url: url.into(), ..self }
-    }
-
-    /// The API key that the server wants to see.
-    #[must_use]
-    pub fn token(self, token: impl Into<String>) -> Self {
-        Self { token: Some(token.into()), ..self }
-    }
-
     /// The name of this process. Two that live at the same time cannot have the same.
     #[must_use]
     pub fn worker_instance_id(self, id: impl Into<String>) -> Self {
         Self { worker_instance_id: Some(id.into()), ..self }
-    }
-
-    /// Works in this namespace instead of `default`.
-    #[must_use]
-    pub fn namespace(self, namespace: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), ..self }
     }
 
     /// Adds a lane.
@@ -149,13 +131,41 @@ impl WorkerConfig {
     pub fn claim_wait_ms(self, ms: u64) -> Self {
         Self { claim_wait_ms: ms, ..self }
     }
-
-    /// Runs the engine in this process, or does not.
-    #[must_use]
-    pub fn engine(self, runs: bool) -> Self {
-        Self { engine: Some(runs), ..self }
-    }
 }
+
+/// What workers and clients are told alike: where to, as whom, and whether the engine runs here.
+macro_rules! reaches {
+    ($config:ty) => {
+        impl $config {
+            /// The store or the server to talk to.
+            #[must_use]
+            pub fn url(self, url: impl Into<String>) -> Self {
+                Self { url: url.into(), ..self }
+            }
+
+            /// The API key that the server wants to see.
+            #[must_use]
+            pub fn token(self, token: impl Into<String>) -> Self {
+                Self { token: Some(token.into()), ..self }
+            }
+
+            /// Another namespace than `default`.
+            #[must_use]
+            pub fn namespace(self, namespace: impl Into<String>) -> Self {
+                Self { namespace: namespace.into(), ..self }
+            }
+
+            /// Runs the engine in this process, or does not.
+            #[must_use]
+            pub fn engine(self, runs: bool) -> Self {
+                Self { engine: Some(runs), ..self }
+            }
+        }
+    };
+}
+pub(crate) use reaches;
+
+reaches!(WorkerConfig);
 
 impl fmt::Debug for WorkerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,7 @@
 //! What a call of the SDK may end in when it does not end well.
 
+use std::borrow::Cow;
+
 use ff_core::error::{Code, EngineError, Refusal};
 
 /// Failure of a call.
@@ -66,6 +68,16 @@ impl SdkError {
         message: impl Into<String>,
     ) -> Self {
         Self::Config { context: Some(context), field, message: message.into() }
+    }
+
+    /// What was found wrong before anything was sent.
+    pub(crate) fn unsent(refusal: Refusal) -> Self {
+        match refusal.field {
+            Some(Cow::Borrowed(field)) if refusal.code == Code::InvalidInput => {
+                Self::config(field, refusal.detail)
+            }
+            _ => refusal.into(),
+        }
     }
 
     /// Says what was being done, where it was the store or the server that failed.

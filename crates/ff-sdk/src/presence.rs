@@ -119,9 +119,8 @@ impl Presence {
     pub(crate) async fn keep(self: Arc<Self>, closing: CancellationToken) {
         let mut pauses = Pauses::default();
         loop {
-            let wait = (self.ttl() / 3).min(Duration::from_millis(limits::HEARTBEAT_WAIT_MS));
             let beat = tokio::select! {
-                beat = self.beat(wait) => beat,
+                beat = self.beat(self.wait()) => beat,
                 () = closing.cancelled() => return,
             };
             self.outage.heard(&beat);
@@ -152,12 +151,19 @@ impl Presence {
         }
     }
 
-    /// The first heartbeat: from here on nothing that stops a task is missed.
-    pub(crate) async fn begin(&self) -> Result<(), SdkError> {
-        if let Beat::Refreshed(news) = self.beat(Duration::from_millis(1)).await? {
+    /// Takes the place in the log behind which news are heard. Until then a cancel would reach a task
+    /// only with the renewal of its lease.
+    pub(crate) async fn listen(&self) -> Result<(), SdkError> {
+        let moment = Duration::from_millis(1);
+        if let Beat::Refreshed(news) = self.beat(moment).await? {
             self.told(news);
         }
         Ok(())
+    }
+
+    /// How long a heartbeat waits for news.
+    fn wait(&self) -> Duration {
+        (self.ttl() / 3).min(Duration::from_millis(limits::HEARTBEAT_WAIT_MS))
     }
 
     async fn beat(&self, wait: Duration) -> Result<Beat, EngineError> {

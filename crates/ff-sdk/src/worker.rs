@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use ff_core::backend::{Backend, BackendExt as _};
 use ff_core::error::{Code, EngineError};
-use ff_core::id::{ExecutionId, LaneId, LeaseId};
+use ff_core::id::{LaneId, LeaseId};
 use ff_core::limits;
 use ff_core::operation::{
     Claim, ClaimExecution, ClaimGrant, ClaimNext, ClaimResumedExecution, LaneShare,
-    ReclaimExecution, Reclaimed, TakenSlots, Task, WaitpointRef,
+    ReclaimExecution, Reclaimed, TakenSlots, Task,
 };
 use ff_core::partition::PartitionConfig;
 use ff_core::rota;
@@ -24,7 +24,7 @@ use crate::error::SdkError;
 use crate::leases::{Leases, lock};
 use crate::outage::Outage;
 use crate::presence::{Presence, millis};
-use crate::task::{ClaimedTask, Signal, SignalOutcome};
+use crate::task::ClaimedTask;
 
 /// A worker of one process: it claims tasks and keeps them alive while they run.
 ///
@@ -99,7 +99,7 @@ impl FlowFabricWorker {
         );
         let presence = Arc::new(presence);
         presence.register().await.map_err(|error| error.during("register"))?;
-        presence.begin().await.map_err(|error| error.during("heartbeat"))?;
+        presence.listen().await.map_err(|error| error.during("register"))?;
         let capabilities = me.capabilities.as_csv();
         tracing::info!(
             worker = %me.worker_instance_id,
@@ -425,18 +425,6 @@ impl FlowFabricWorker {
             return Err(SdkError::config("partition_key", message));
         }
         Ok(())
-    }
-}
-
-impl FlowFabricWorker {
-    /// Says something to a waitpoint, of an execution of any lane.
-    pub async fn deliver_signal(
-        &self,
-        execution_id: ExecutionId,
-        waitpoint: impl Into<WaitpointRef>,
-        signal: Signal,
-    ) -> Result<SignalOutcome, SdkError> {
-        self.client().deliver_signal(execution_id, waitpoint, signal).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ff_api::system::AuditReport;
 use ff_core::backend::Backend;
 use ff_core::error::{Code, Refusal};
-use ff_engine::Shutdown;
+use ff_engine::{Ends, Shutdown};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use crate::cors::Origins;
@@ -15,7 +15,6 @@ use crate::namespaces::Namespaces;
 use crate::options::ServerOptions;
 use crate::rates::Rates;
 use crate::rotas::Rotas;
-use crate::settled::Settled;
 
 pub(crate) struct App {
     pub(crate) backend: Arc<dyn Backend>,
@@ -25,7 +24,8 @@ pub(crate) struct App {
     pub(crate) origins: Origins,
     pub(crate) namespaces: Namespaces,
     pub(crate) rotas: Rotas,
-    pub(crate) settled: Settled,
+    /// Who waits for an execution or a flow to end.
+    pub(crate) ends: Ends,
     /// Held while the waitpoint secret is rotated: one at a time.
     pub(crate) rotation: Mutex<()>,
     /// Held while the store is audited: each audit walks all of it.
@@ -49,7 +49,7 @@ impl App {
             origins: Origins::new(&options.cors_origins, options.tls_cert.is_some()),
             namespaces: Namespaces::default(),
             rotas: Rotas::default(),
-            settled: Settled::default(),
+            ends: Ends::new(Arc::clone(&backend), None, shutdown.clone()),
             rotation: Mutex::default(),
             auditing: Mutex::default(),
             last_audit: Mutex::default(),

@@ -14,8 +14,7 @@ use ff_core::id::{
 use ff_core::limits;
 use ff_core::operation::{
     Cancel, Claim, Command, Complete, Completed, Delay, DelayUntil, Fail, Failed, Hold, LaneOrder,
-    LaneShare, Operation, Renew, Reply, Revoke, SetTags, Submit, Submitted, Task, Tick,
-    UpdateProgress,
+    LaneShare, Operation, Renew, Reply, Revoke, SetTags, Submit, Submitted, Task, UpdateProgress,
 };
 use ff_core::policy::Policy;
 use ff_core::read::{
@@ -25,7 +24,7 @@ use ff_core::read::{
 use ff_core::state::{Attempt, CancelSource, PublicState};
 use ff_core::tags::Tags;
 use ff_core::time::TimestampMs;
-use ff_engine::acts;
+pub use ff_engine::acts::settle;
 use uuid::Uuid;
 
 use crate::registered::Registered;
@@ -72,20 +71,6 @@ pub fn capabilities(tokens: &[&str]) -> Capabilities {
 /// The code of a refusal or fault.
 pub fn code<T: std::fmt::Debug>(result: Result<T, EngineError>) -> Code {
     result.expect_err("a refusal").code()
-}
-
-/// Carries out all that is due, as an engine does.
-pub async fn settle(backend: &dyn Backend) -> Result<(), EngineError> {
-    loop {
-        let tick = Tick { home: None, most: limits::TICK_ENTRIES };
-        let ticked = backend.call(tick).await?;
-        for errand in &ticked.errands {
-            acts::carry_out(backend, errand).await?;
-        }
-        if !ticked.more {
-            return Ok(());
-        }
-    }
 }
 
 impl World {

@@ -9,7 +9,7 @@ use crate::id::{
     Namespace, SuspensionId, WaitpointId, WorkerId, WorkerInstanceId,
 };
 use crate::policy::Policy;
-use crate::state::{Execution, FailureClass, Grant, LaneState, Phase, StateVector};
+use crate::state::{Execution, FailureClass, Grant, LaneState, Phase, PublicState, StateVector};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
 
@@ -72,6 +72,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether nothing more comes of it, unless it is replayed.
+    pub fn has_ended(&self) -> bool {
+        PublicState::ENDED.contains(&self.state.public_state)
+    }
+
     /// As it reads while its lane is in this state.
     #[must_use]
     pub fn in_lane(self, lane: LaneState) -> Self {

@@ -7,6 +7,7 @@ mod bulk;
 mod errand;
 mod heartbeat;
 mod leave;
+mod settle;
 
 pub use audit::audit;
 pub use budget::{admit, enforce};
@@ -15,3 +16,4 @@ pub use errand::carry_out;
 pub use ff_core::act::{Beat, Cancellation, Heartbeat, News, Preview, Stopped, StoppedBy};
 pub use heartbeat::heartbeat;
 pub use leave::{deregister, mark_dead, take_leases};
+pub use settle::settle;

@@ -1,73 +1,37 @@
 //! Clients: whoever submits work, waits for it, and says what it waits for.
+//!
+//! [`Client`] has a method for every act and question that has a route, so it does the same over a
+//! store and over a server. [`Execution`] and [`FlowHandle`] are what a submit gives back.
 
-use std::sync::Arc;
-use std::time::Duration;
+mod budgets;
+mod bulk;
+mod config;
+mod connect;
+mod events;
+mod execution;
+mod finished;
+mod flow;
+mod flows;
+mod graph;
+mod lanes;
+mod manage;
+mod quotas;
+mod reads;
+mod signals;
+mod streams;
+mod submission;
+mod submit;
+mod wait;
+mod workers;
 
-use ff_core::backend::{Backend, BackendExt as _};
-use ff_core::id::{ExecutionId, Namespace};
-use ff_core::operation::WaitpointRef;
-
-use crate::config::parse;
-use crate::connection::Connection;
-use crate::error::SdkError;
-use crate::task::{Signal, SignalOutcome};
-
-/// A client of one namespace. Cheap to clone; all clones use the same connection.
-#[derive(Clone)]
-pub struct Client {
-    connection: Connection,
-    namespace: Namespace,
-}
-
-impl Client {
-    /// Connects to a store (`sqlite:PATH`, `valkey://…`) or a server (`http://…`), in the namespace
-    /// `default`.
-    pub async fn connect(url: &str) -> Result<Self, SdkError> {
-        let connection = Connection::open(url, None, None).await?;
-        Ok(Self::over(connection, Namespace::default()))
-    }
-
-    /// The same over a backend that is open already.
-    pub fn connect_with(backend: Arc<dyn Backend>) -> Self {
-        Self::over(Connection::over(backend), Namespace::default())
-    }
-
-    pub(crate) fn over(connection: Connection, namespace: Namespace) -> Self {
-        Self { connection, namespace }
-    }
-
-    /// The same connection, in another namespace.
-    pub fn in_namespace(&self, namespace: &str) -> Result<Self, SdkError> {
-        let namespace = parse("namespace", namespace)?;
-        Ok(Self { connection: self.connection.clone(), namespace })
-    }
-
-    /// The namespace of everything that this client submits.
-    pub fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    /// What carries out the client's calls.
-    pub fn backend(&self) -> &Arc<dyn Backend> {
-        self.connection.backend()
-    }
-
-    /// Closes the connection, if this client opened it. Doing it again does nothing.
-    pub async fn close(&self) -> Result<(), SdkError> {
-        self.connection.close(Duration::from_secs(5)).await
-    }
-}
-
-/// Saying what executions wait for.
-impl Client {
-    /// Says something to a waitpoint, of an execution of any lane.
-    pub async fn deliver_signal(
-        &self,
-        execution_id: ExecutionId,
-        waitpoint: impl Into<WaitpointRef>,
-        signal: Signal,
-    ) -> Result<SignalOutcome, SdkError> {
-        let deliver = signal.deliver(execution_id, waitpoint.into())?;
-        Ok(self.backend().call(deliver).await?.into())
-    }
-}
+pub use budgets::NewBudget;
+pub use bulk::NewBulk;
+pub use config::ClientConfig;
+pub use connect::Client;
+pub use events::{EventSubscription, Happened};
+pub use execution::Execution;
+pub use finished::{Finished, ResultError};
+pub use flow::Flow;
+pub use flows::{FinishedFlow, FlowHandle};
+pub use streams::OutputTail;
+pub use submission::Submission;

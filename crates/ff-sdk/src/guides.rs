@@ -1,0 +1,7 @@
+//! The guides' programs are compiled with the documentation's tests.
+
+#[doc = include_str!("../../../docs/guides/clients-in-rust.md")]
+mod clients {}
+
+#[doc = include_str!("../../../docs/guides/testing-your-workers.md")]
+mod testing {}

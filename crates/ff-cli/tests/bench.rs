@@ -203,6 +203,16 @@ fn idle_counts_commands_and_processor_time() {
 }
 
 #[test]
+fn the_runtime_is_measured_beside_bare_calls() {
+    for report in reports(&["runtime", "--tasks", "300", "--slots", "8", "--samples", "20"]) {
+        is_positive(&report, &["throughput_per_s", "p50_ms", "together_per_s", "bare_per_s"]);
+        for field in ["together_cpu_us", "bare_cpu_us", "runtime_cpu_us", "added_cpu_us"] {
+            assert!(report.get(field).is_some(), "{field} is missing: {report}");
+        }
+    }
+}
+
+#[test]
 fn memory_is_told_for_each_state() {
     let arguments = ["memory", "--tasks", "2000", "--payload-bytes", "50", "--result-bytes", "500"];
     for report in reports(&arguments) {

@@ -26,6 +26,12 @@ pub(crate) struct Ended {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(crate) struct Handled {
+    pub(crate) kind: Arc<str>,
+    pub(crate) outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub(crate) struct Because {
     pub(crate) reason: &'static str,
 }

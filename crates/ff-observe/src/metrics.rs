@@ -15,7 +15,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::collect::Collected;
-use crate::labels::{Answered, Because, Called, Ended, Lane, Names, Route};
+use crate::labels::{Answered, Because, Called, Ended, Handled, Lane, Names, Route};
 use crate::metered::Metered;
 
 /// Of the text that [`Metrics::text`] gives.
@@ -49,7 +49,10 @@ pub(crate) struct Measured {
     pub(crate) renewals: Family<Ended, Counter>,
     pub(crate) quota_hits: Family<Because, Counter>,
     shutdown_timeouts: Counter,
+    at_capacity: Counter,
+    handlers: Durations<Handled>,
     pub(crate) lanes: Names,
+    kinds: Names,
 }
 
 fn durations<L: Clone + std::hash::Hash + Eq>() -> Durations<L> {
@@ -68,7 +71,10 @@ impl Default for Measured {
             renewals: Family::default(),
             quota_hits: Family::default(),
             shutdown_timeouts: Counter::default(),
+            at_capacity: Counter::default(),
+            handlers: durations(),
             lanes: Names::default(),
+            kinds: Names::default(),
         }
     }
 }
@@ -91,6 +97,10 @@ impl Measured {
         to.register("ff_quota_hit", "Claims kept back by a quota policy", self.quota_hits.clone());
         let help = "Stops that ran out of time before everything had ended";
         to.register("ff_shutdown_timeout", help, self.shutdown_timeouts.clone());
+        let help = "Times that a worker could have claimed and had no permit for it";
+        to.register("ff_worker_at_capacity", help, self.at_capacity.clone());
+        let help = "Time of a call of a handler";
+        to.register("ff_handler_duration_seconds", help, self.handlers.clone());
     }
 }
 
@@ -139,6 +149,18 @@ impl Metrics {
         self.measured().shutdown_timeouts.inc();
     }
 
+    /// A worker could have claimed, and had no permit for it.
+    pub fn worker_at_capacity(&self) {
+        self.measured().at_capacity.inc();
+    }
+
+    /// A handler of this kind ended so.
+    pub fn handled(&self, kind: &str, outcome: &'static str, took: Duration) {
+        let measured = self.measured();
+        let handled = Handled { kind: measured.kinds.label(kind), outcome };
+        measured.handlers.get_or_create(&handled).observe(took.as_secs_f64());
+    }
+
     /// Everything, in the text form.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let mut all = String::new();
@@ -163,6 +185,8 @@ mod tests {
         let metrics = Metrics::default();
         metrics.request("GET", "/", 200, Duration::ZERO);
         metrics.shutdown_timeout();
+        metrics.worker_at_capacity();
+        metrics.handled("k", "completed", Duration::ZERO);
         let (measured, lane) = (metrics.measured(), Lane { lane: "l".into() });
         let called = Called { operation: "o" };
         measured.call_durations.get_or_create(&called).observe(0.0);

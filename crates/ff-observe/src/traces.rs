@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use ff_core::id::ExecutionId;
 use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::{TraceContextExt as _, TracerProvider as _};
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig as _};
@@ -66,6 +67,41 @@ pub fn request(method: &'static str, route: &'static str, traceparent: Option<&s
         http.route = route,
         http.response.status_code = Empty,
     );
+    belong(&span, traceparent);
+    span
+}
+
+/// The span of a handler's work on a task; it belongs to the trace of whoever submitted it.
+pub fn task(
+    kind: &str,
+    execution_id: ExecutionId,
+    attempt: u32,
+    trace_context: Option<&str>,
+) -> Span {
+    let span = tracing::debug_span!(
+        target: TARGET,
+        "task",
+        otel.name = format!("handle {kind}"),
+        otel.kind = "consumer",
+        otel.status_code = Empty,
+        execution_id = %execution_id,
+        kind,
+        attempt,
+        outcome = Empty,
+    );
+    belong(&span, trace_context);
+    span
+}
+
+/// How the handler ended.
+pub fn handled(span: &Span, outcome: &str, failed: bool) {
+    span.record("outcome", outcome);
+    if failed {
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
+fn belong(span: &Span, traceparent: Option<&str>) {
     if let Some(parent) = traceparent
         && !span.is_disabled()
     {
@@ -73,7 +109,6 @@ pub fn request(method: &'static str, route: &'static str, traceparent: Option<&s
         // Without a collector there is nothing to belong to.
         let _ = span.set_parent(TraceContextPropagator::new().extract(&carrier));
     }
-    span
 }
 
 /// What the request was answered with.

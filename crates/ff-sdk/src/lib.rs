@@ -4,6 +4,9 @@
 //! them, and ends in exactly one way. A [`Client`] submits, waits, signals and reads; a [`Flow`] is
 //! a graph of work. [`bridge`] is for webhooks that bring what an execution waits for, [`testing`]
 //! an engine for tests whose clock the test moves.
+//!
+//! Most workers are a [`WorkerRuntime`]: it takes handlers, plain async functions, and does the
+//! rest.
 
 #![warn(missing_docs)]
 
@@ -15,11 +18,13 @@ mod connection;
 mod error;
 #[cfg(doctest)]
 mod guides;
+pub mod layers;
 mod leases;
 mod outage;
 mod patience;
 mod presence;
 mod reach;
+pub mod runtime;
 pub mod stream;
 pub mod task;
 pub mod testing;
@@ -34,6 +39,7 @@ pub use config::{DEFAULT_URL, WorkerConfig};
 pub use error::SdkError;
 pub use ff_core::token::WaitpointToken;
 pub use leases::StopReason;
+pub use runtime::WorkerRuntime;
 pub use task::{
     AppendFrameOutcome, ClaimedTask, ConditionMatcher, EndError, FailOutcome, ResumeSignal, Signal,
     SignalOutcome, SuspendOutcome, SuspendedAt, Suspension, TimeoutBehavior, Usage,

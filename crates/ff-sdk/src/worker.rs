@@ -1,6 +1,6 @@
 //! The worker: connects, claims, leaves.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use ff_core::backend::{Backend, BackendExt as _};
@@ -13,6 +13,7 @@ use ff_core::operation::{
 };
 use ff_core::partition::PartitionConfig;
 use ff_core::rota;
+use ff_observe::Metrics;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) leases: Arc<Leases>,
     presence: Arc<Presence>,
     pub(crate) outage: Arc<Outage>,
+    metrics: OnceLock<Metrics>,
     closing: CancellationToken,
     /// Loops end when the last clone is gone.
     _loops: DropGuard,
@@ -123,6 +125,7 @@ impl FlowFabricWorker {
             leases,
             presence,
             outage,
+            metrics: OnceLock::new(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -160,6 +163,24 @@ impl FlowFabricWorker {
     /// How long one claim waits for work, as it was configured: for loops of claims.
     pub fn claim_wait(&self) -> Duration {
         self.shared.me.claim_wait
+    }
+
+    /// The most tasks that this worker holds at a time.
+    pub fn max_concurrent_tasks(&self) -> usize {
+        self.shared.me.permits
+    }
+
+    /// Counts in these metrics how often there was no permit for a claim
+    /// (`ff_worker_at_capacity_total`). The first that are given stay.
+    pub fn measure(&self, metrics: Metrics) {
+        let _ = self.shared.metrics.set(metrics);
+    }
+
+    /// Something could have been claimed, had there been a permit.
+    pub(crate) fn note_at_capacity(&self) {
+        if let Some(metrics) = self.shared.metrics.get() {
+            metrics.worker_at_capacity();
+        }
     }
 
     /// Tasks that run now.
@@ -221,6 +242,7 @@ impl FlowFabricWorker {
             let most = permits.available_permits().min(n).min(limits::CLAIM_TASKS as usize);
             let most = u32::try_from(most).unwrap_or(limits::CLAIM_TASKS);
             if most == 0 {
+                self.note_at_capacity();
                 return None;
             }
             match Arc::clone(permits).try_acquire_many_owned(most) {

@@ -13,6 +13,7 @@ use super::idle::Idle;
 use super::lifecycle::Lifecycle;
 use super::memory::Memory;
 use super::quorum_cancel::QuorumCancel;
+use super::runtime::Runtime;
 use super::start_latency::StartLatency;
 use super::stream::Stream;
 use super::suspend_resume::SuspendResume;
@@ -54,6 +55,7 @@ enum Scenario {
     Stream(Stream),
     Http(Http),
     Idle(Idle),
+    Runtime(Runtime),
     Memory(Memory),
     Backlog(Backlog),
     Floor(FloorScenario),
@@ -90,6 +92,7 @@ impl Scenario {
             Self::Stream(scenario) => on_store(scenario, place).await,
             Self::Http(scenario) => on_store(scenario, place).await,
             Self::Idle(scenario) => on_store(scenario, place).await,
+            Self::Runtime(scenario) => on_store(scenario, place).await,
             Self::Memory(scenario) => on_store(scenario, place).await,
             Self::Backlog(scenario) => on_store(scenario, place).await,
             Self::Floor(scenario) => {

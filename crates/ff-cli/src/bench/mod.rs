@@ -21,6 +21,7 @@ mod memory;
 mod place;
 mod quorum_cancel;
 mod report;
+mod runtime;
 mod scratch;
 mod start_latency;
 mod store;

@@ -1,5 +1,6 @@
 //! What a task can do while it goes on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +20,7 @@ use uuid::Uuid;
 use super::{AppendFrameOutcome, ClaimedTask, Usage, WaitpointTicket};
 use crate::config::parse;
 use crate::error::SdkError;
+use crate::outage::Pauses;
 use crate::stream::{self, StreamFrames};
 
 impl ClaimedTask {
@@ -184,11 +186,28 @@ impl ClaimedTask {
     /// resumed by signals. To be asked before the next suspend.
     pub async fn resume_signals(&self) -> Result<Vec<ResumeSignal>, SdkError> {
         let came_along = &self.task().extras.resume_signals;
-        if !self.went_on && came_along.iter().all(|signal| signal.payload.is_some()) {
+        if !self.signals_at_store && came_along.iter().all(|signal| signal.payload.is_some()) {
             return Ok(came_along.clone());
         }
         let question = ObserveSignals { execution_id: self.execution_id(), fence: self.fence() };
         Ok(self.worker().backend().ask(question).await?)
+    }
+
+    /// Takes up the signals of a suspend that was satisfied already, as a claim would have brought
+    /// them along. A store that does not answer is asked again while the lease lasts.
+    pub(crate) async fn observe_signals(&mut self) -> Result<(), SdkError> {
+        let mut pauses = Pauses::default();
+        let signals = loop {
+            match self.resume_signals().await {
+                Err(error) if error.is_retryable() && Instant::now() < self.lease().deadline() => {
+                    tokio::time::sleep(pauses.next()).await;
+                }
+                decided => break decided?,
+            }
+        };
+        Arc::make_mut(&mut self.task).extras.resume_signals = signals;
+        self.signals_at_store = false;
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Stopping until somebody has said what the task waits for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -235,6 +236,7 @@ impl ClaimedTask {
 
     /// Stops until a condition is met.
     pub async fn suspend_on(self, suspension: Suspension) -> Result<SuspendOutcome, EndError> {
+        let metadata = suspension.metadata.clone();
         let suspend = Suspend {
             resume_policy: suspension.resume_policy,
             reason: suspension.reason,
@@ -251,16 +253,20 @@ impl ClaimedTask {
             )
         };
         match self.insist(suspend).await {
-            Ok(suspended) => Ok(self.suspended(suspended)),
+            Ok(suspended) => Ok(self.suspended(suspended, metadata)),
             Err(error) => Err(self.not_ended(error)),
         }
     }
 
-    fn suspended(mut self, suspended: Suspended) -> SuspendOutcome {
+    fn suspended(mut self, suspended: Suspended, metadata: Option<Bytes>) -> SuspendOutcome {
         let waitpoints = suspended.waitpoints.into_iter().map(Into::into).collect();
         let at = SuspendedAt { suspension_id: suspended.suspension_id, waitpoints };
         if suspended.already_satisfied {
-            self.went_on = true;
+            let extras = &mut Arc::make_mut(&mut self.task).extras;
+            extras.metadata = metadata;
+            // What came with the claim is of another suspension: the store tells of this one.
+            extras.resume_signals.clear();
+            self.signals_at_store = true;
             return SuspendOutcome::AlreadySatisfied { at, task: Box::new(self) };
         }
         self.let_go();

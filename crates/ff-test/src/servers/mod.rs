@@ -5,7 +5,7 @@
 //! - [`Cluster`]: primaries that share the slots, and slots that move between them.
 //! - [`standalone`] and [`cluster`]: one of each for a whole test process, for tests that keep to
 //!   a prefix of their own and break nothing.
-//! - [`wait_until`]: how tests wait for what no server announces.
+//! - [`wait_until`]: how tests wait for what no server announces, with a [`LOOK`] now and then.
 //!
 //! Every server listens on the loopback only, on ports and in a directory of its own, and ends
 //! with the process that started it, however that ends. All calls block; an async test makes them
@@ -33,4 +33,4 @@ pub use options::{Persistence, ServerOptions};
 pub use replicated::Replicated;
 pub use server::Server;
 pub use shared::{cluster, standalone};
-pub use wait::wait_until;
+pub use wait::{LOOK, wait_until};

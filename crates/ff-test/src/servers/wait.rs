@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Between two looks. Short against what is waited for, long against the cost of a look.
-const PAUSE: Duration = Duration::from_millis(5);
+pub const LOOK: Duration = Duration::from_millis(5);
 
 /// Looks again and again until `condition` holds. For what nobody announces: the view that a
 /// cluster's node has of the others, the death of a process that is no child.
@@ -15,6 +15,6 @@ pub fn wait_until(what: &str, within: Duration, mut condition: impl FnMut() -> b
     let deadline = Instant::now() + within;
     while !condition() {
         assert!(Instant::now() < deadline, "not within {within:?}: {what}");
-        thread::park_timeout(PAUSE);
+        thread::park_timeout(LOOK);
     }
 }

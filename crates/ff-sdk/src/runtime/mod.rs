@@ -1,0 +1,56 @@
+//! Handlers as plain async functions, and the runtime that claims for them.
+//!
+//! A [`WorkerRuntime`] is given a [`Handler`] for each kind of work. A handler takes what it needs
+//! by the types of its arguments: the [`Payload`], shared [`Data`], [`TaskInfo`], the [`Task`] to
+//! talk to; and returns what becomes of the task: a value, an [`Outcome`], an error.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! use ff_sdk::WorkerConfig;
+//! use ff_sdk::runtime::{Data, Failure, Payload, WorkerRuntime};
+//!
+//! struct Greeting(&'static str);
+//!
+//! async fn greet(name: Payload<String>, with: Data<Greeting>) -> Result<String, Failure> {
+//!     if name.is_empty() {
+//!         return Err(Failure::permanent("nobody to greet"));
+//!     }
+//!     Ok(format!("{} {}", with.0, *name))
+//! }
+//!
+//! let config = WorkerConfig::new("greeter").url("sqlite::memory:");
+//! # let stop = async {};
+//! WorkerRuntime::connect(config).data(Greeting("hello")).on("greet", greet).run(stop).await?;
+//! # Ok::<(), ff_sdk::SdkError>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod builder;
+mod call;
+mod extract;
+mod failure;
+#[cfg(doctest)]
+mod guide;
+mod handler;
+mod info;
+mod kinds;
+mod options;
+mod outcome;
+mod run;
+mod signals;
+mod task;
+mod work;
+
+pub use builder::WorkerRuntime;
+pub use call::TaskCall;
+pub use extract::{Data, FromTask, Payload, PayloadBytes};
+pub use failure::{
+    EXTRACTOR_MISSING_STATE, EXTRACTOR_PAYLOAD_DECODE, Failure, HANDLER_ERROR, HANDLER_PANIC,
+    HANDLER_TIMEOUT, RUNTIME_NO_HANDLER,
+};
+pub use handler::{Handler, check_handler};
+pub use info::TaskInfo;
+pub use options::{HandlerOptions, TaskLayer, TaskService};
+pub use outcome::{IntoAnswer, IntoOutcome, Json, Outcome};
+pub use task::Task;

@@ -1,0 +1,107 @@
+//! What holds for the handler of one kind.
+
+use std::fmt;
+use std::time::Duration;
+
+use tower::Layer;
+use tower::util::BoxCloneSyncService;
+
+use super::{Failure, Outcome, TaskCall};
+
+/// A handler with all layers around it: what a layer gets, see
+/// [`WorkerRuntime::layer`](super::WorkerRuntime::layer).
+pub type TaskService = BoxCloneSyncService<TaskCall, Outcome, Failure>;
+
+/// What may stand around handlers: a tower layer whose service takes a [`TaskCall`] and answers
+/// with an [`Outcome`] or a [`Failure`].
+pub trait TaskLayer: Send + Sync + 'static {
+    /// Puts itself around a service.
+    fn around(&self, inner: TaskService) -> TaskService;
+}
+
+impl<L, S> TaskLayer for L
+where
+    L: Layer<TaskService, Service = S> + Send + Sync + 'static,
+    S: tower::Service<TaskCall, Response = Outcome, Error = Failure>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
+    fn around(&self, inner: TaskService) -> TaskService {
+        BoxCloneSyncService::new(self.layer(inner))
+    }
+}
+
+/// Layers in the order in which they were added: the first is the outermost.
+#[derive(Default)]
+pub(super) struct Layers(Vec<Box<dyn TaskLayer>>);
+
+impl Layers {
+    pub(super) fn add(&mut self, layer: impl TaskLayer) {
+        self.0.push(Box::new(layer));
+    }
+
+    pub(super) fn around(&self, inner: TaskService) -> TaskService {
+        self.0.iter().rev().fold(inner, |inner, layer| layer.around(inner))
+    }
+}
+
+/// Options of one kind, for [`WorkerRuntime::on_with`](super::WorkerRuntime::on_with).
+///
+/// ```
+/// use std::time::Duration;
+/// use ff_sdk::runtime::HandlerOptions;
+///
+/// let options = HandlerOptions::new().concurrency(2).timeout(Duration::from_secs(90));
+/// ```
+#[derive(Default)]
+pub struct HandlerOptions {
+    pub(super) concurrency: Option<usize>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) layers: Layers,
+}
+
+impl HandlerOptions {
+    /// No limits but those of the runtime.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The most tasks of this kind that the worker runs at the same time.
+    ///
+    /// Claims cannot choose among kinds, so the worker may be given more. It does not keep those:
+    /// each goes back at once, delayed until its turn will have come, going by how long the handler
+    /// takes, and by 30 seconds at most. The attempt stays the same and counts no retry, and other
+    /// kinds are not held up. A kind with a large backlog is cheaper on a lane and a worker of its
+    /// own.
+    #[must_use]
+    pub fn concurrency(self, most: usize) -> Self {
+        Self { concurrency: Some(most), ..self }
+    }
+
+    /// The longest that the handler may take, for each call of it. It is then dropped, and the
+    /// attempt fails with the category `handler_timeout` and the class `timeout`.
+    #[must_use]
+    pub fn timeout(self, longest: Duration) -> Self {
+        Self { timeout: Some(longest), ..self }
+    }
+
+    /// A layer around this handler alone, inside of those of the runtime.
+    #[must_use]
+    pub fn layer(mut self, layer: impl TaskLayer) -> Self {
+        self.layers.add(layer);
+        self
+    }
+}
+
+impl fmt::Debug for HandlerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandlerOptions")
+            .field("concurrency", &self.concurrency)
+            .field("timeout", &self.timeout)
+            .field("layers", &self.layers.0.len())
+            .finish()
+    }
+}

@@ -110,7 +110,7 @@ async fn reach(url: &str, token: Option<&str>) -> Result<Remote, SdkError> {
     };
     match timeout(CONNECT, Remote::connect(url, options)).await {
         Ok(Ok(remote)) => Ok(remote),
-        Ok(Err(error)) => Err(unreached(error)),
+        Ok(Err(error)) => Err(unreached(&error)),
         Err(_) => Err(unopened(&"the server does not answer")),
     }
 }
@@ -124,14 +124,14 @@ fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(url: &str) -> Result<T, S
 }
 
 /// What keeps a server from being reached: a setting, the server's refusal, or the way there.
-fn unreached(error: ConnectError) -> SdkError {
+fn unreached(error: &ConnectError) -> SdkError {
     match error {
         ConnectError::BadEnd(_) => SdkError::config("url", error.to_string()),
         ConnectError::Refused { .. } => SdkError::config("token", error.to_string()),
         ConnectError::NotFlowFabric { .. } | ConnectError::UnknownStore { .. } => {
             SdkError::config("url", error.to_string())
         }
-        ConnectError::Unreachable(_) | ConnectError::Failed { .. } => unopened(&error),
+        ConnectError::Unreachable(_) | ConnectError::Failed { .. } => unopened(error),
     }
 }
 

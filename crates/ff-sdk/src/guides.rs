@@ -5,3 +5,9 @@ mod clients {}
 
 #[doc = include_str!("../../../docs/guides/testing-your-workers.md")]
 mod testing {}
+
+#[doc = include_str!("../../../docs/guides/workers-in-rust.md")]
+mod workers {}
+
+#[doc = include_str!("../../../README.md")]
+mod readme {}

@@ -32,7 +32,6 @@ ff_test::on_every_way! {
     executions_are_found_held_and_replayed
     budgets_are_made_spent_and_reset
     quotas_lanes_and_workers_are_seen
-    a_bulk_operation_acts_on_what_a_filter_finds
     namespaces_are_apart
 }
 
@@ -290,7 +289,6 @@ async fn quotas_lanes_and_workers_are_seen(workshop: &Workshop) {
     assert!(worker.claim_next().await.unwrap().is_none());
     assert_eq!(client.describe_quota_policy(quota).await.unwrap().policy.slots, 1);
     let name = worker.worker_instance_id();
-    assert_eq!(client.list_leases(Some(name), None).await.unwrap().items.len(), 1);
     assert_eq!(client.describe_worker(name).await.unwrap().running, 1);
     let seen = worker.list_workers(None).await.unwrap().items;
     assert_eq!(seen.len(), 1);
@@ -310,27 +308,6 @@ async fn quotas_lanes_and_workers_are_seen(workshop: &Workshop) {
     client.delete_quota_policy(quota).await.unwrap();
 }
 
-async fn a_bulk_operation_acts_on_what_a_filter_finds(workshop: &Workshop) {
-    let client = workshop.client();
-    let mut made = Vec::new();
-    for _ in 0..3 {
-        made.push(client.submit(work()).await.unwrap());
-    }
-    client.submit(work().lane("other")).await.unwrap();
-    let everything = NewBulk::of_found(BulkAction::Cancel, Filter::default());
-    let refused = client.preview_bulk(&everything).await.unwrap_err();
-    assert!(matches!(refused, SdkError::Config { field: "filter", .. }), "{refused}");
-    let filter = Filter { lanes: vec![ff_test::world::lane("work")], ..Filter::default() };
-    let cancel = NewBulk::of_found(BulkAction::Cancel, filter).reason("mistake");
-    assert_eq!(client.preview_bulk(&cancel).await.unwrap().matched, 3);
-    let bulk = client.create_bulk(cancel).await.unwrap();
-    workshop.pass(1_000).await;
-    assert_eq!(client.bulk(bulk).await.unwrap().state, BulkState::Completed);
-    for execution in made {
-        assert_eq!(execution.wait(PATIENCE).await.unwrap().outcome, Outcome::Cancelled);
-    }
-}
-
 async fn namespaces_are_apart(workshop: &Workshop) {
     let (ours, theirs) = (workshop.client(), workshop.client().in_namespace("theirs").unwrap());
     let execution = theirs.submit(work()).await.unwrap();
@@ -343,4 +320,42 @@ async fn namespaces_are_apart(workshop: &Workshop) {
     execution.cancel("enough").await.unwrap();
     assert_eq!(waiting.await.unwrap().unwrap().outcome, Outcome::Cancelled);
     assert_eq!(theirs.describe_namespace().await.unwrap().revision, 0);
+}
+
+/// No route tells of them.
+mod beside_the_store {
+    use super::*;
+
+    ff_test::on_both_stores! {
+        a_bulk_operation_acts_on_what_a_filter_finds
+        leases_of_a_worker_are_listed
+    }
+
+    async fn a_bulk_operation_acts_on_what_a_filter_finds(workshop: &Workshop) {
+        let client = workshop.client();
+        let mut made = Vec::new();
+        for _ in 0..3 {
+            made.push(client.submit(work()).await.unwrap());
+        }
+        client.submit(work().lane("other")).await.unwrap();
+        let everything = NewBulk::of_found(BulkAction::Cancel, Filter::default());
+        let refused = client.preview_bulk(&everything).await.unwrap_err();
+        assert!(matches!(refused, SdkError::Config { field: "filter", .. }), "{refused}");
+        let filter = Filter { lanes: vec![ff_test::world::lane("work")], ..Filter::default() };
+        let cancel = NewBulk::of_found(BulkAction::Cancel, filter).reason("mistake");
+        assert_eq!(client.preview_bulk(&cancel).await.unwrap().matched, 3);
+        let bulk = client.create_bulk(cancel).await.unwrap();
+        workshop.pass(1_000).await;
+        assert_eq!(client.bulk(bulk).await.unwrap().state, BulkState::Completed);
+        for execution in made {
+            assert_eq!(execution.wait(PATIENCE).await.unwrap().outcome, Outcome::Cancelled);
+        }
+    }
+
+    async fn leases_of_a_worker_are_listed(workshop: &Workshop) {
+        let (worker, _task) = workshop.started(workshop.work()).await;
+        let name = worker.worker_instance_id();
+        let leases = workshop.client().list_leases(Some(name), None).await.unwrap();
+        assert_eq!(leases.items.len(), 1);
+    }
 }

@@ -8,8 +8,11 @@ use std::time::Duration;
 use ff_core::backend::{Backend, BackendExt as _};
 use ff_core::id::{ExecutionId, Kind};
 use ff_core::operation::Submit;
+use ff_core::partition::PartitionConfig;
 use ff_sdk::{Client, FlowFabricWorker, SdkError, WorkerConfig};
+use ff_test::http::Site;
 use ff_test::servers::{Server, ServerOptions};
+use ff_test::stages::SqliteStage;
 use ff_test::world::{PATIENCE, lane};
 use uuid::Uuid;
 
@@ -75,6 +78,26 @@ async fn a_store_that_is_not_there_is_told() {
     assert!(matches!(refused, SdkError::BackendContext { .. }), "{refused:?}");
     assert!(refused.to_string().starts_with("connect: "), "{refused}");
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_is_reached_by_its_url() {
+    let site = Site::on(SqliteStage::in_memory(PartitionConfig::default())).await;
+    let url = format!("http://{}", site.addr);
+    let worker = FlowFabricWorker::connect(WorkerConfig::new("w").url(&url)).await.unwrap();
+    let id = work(worker.backend()).await;
+    let task = worker.claim(1, PATIENCE).await.unwrap().pop().unwrap();
+    assert_eq!(task.execution_id(), id);
+    task.complete(None).await.unwrap();
+    worker.shutdown(Duration::from_secs(1)).await.unwrap();
+    let both = WorkerConfig::new("w").url(&url).engine(true);
+    let refused = FlowFabricWorker::connect(both).await.err().unwrap();
+    assert!(matches!(refused, SdkError::Config { field: "engine", .. }), "{refused}");
+    site.stop().await;
+    let refused = FlowFabricWorker::connect(WorkerConfig::new("w").url(&url)).await.err().unwrap();
+    assert!(matches!(refused, SdkError::BackendContext { .. }), "{refused:?}");
+    let refused = Client::connect("https://").await.err().unwrap();
+    assert!(matches!(refused, SdkError::Config { field: "url", .. }), "{refused:?}");
 }
 
 /// Nobody listens there.

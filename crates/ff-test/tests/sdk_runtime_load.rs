@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use ff_core::act::{Act, Acted, Acts};
 use ff_core::backend::{Backend, Pending};
 use ff_core::error::EngineError;
 use ff_core::layer::{Layer, Layered};
@@ -249,6 +250,19 @@ impl Layer for Counting {
     ) -> Pending<'_, Result<ff_core::read::Answer, EngineError>> {
         self.note(query.name(), 1);
         self.inner.query(query)
+    }
+
+    fn act<'a>(
+        &'a self,
+        behind: &'a dyn Acts,
+        act: Act,
+    ) -> Pending<'a, Result<Acted, EngineError>> {
+        let name = match &act {
+            Act::HearNews(_) => "heartbeat_worker",
+            other => other.name(),
+        };
+        self.note(name, 1);
+        behind.act(act)
     }
 }
 

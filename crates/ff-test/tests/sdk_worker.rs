@@ -76,17 +76,12 @@ async fn an_instance_lives_once(workshop: &Workshop) {
 
 async fn a_name_is_free_when_its_worker_is_silent_for_too_long(workshop: &Workshop) {
     let config = workshop.config().worker_instance_id("w-1").lease_ttl_ms(400);
-    let worker = workshop.worker_with(config.clone()).await;
-    // It waits for news by now, and nothing that it still sends arrives.
-    workshop.wire.until_sent("heartbeat_worker", 2).await;
-    workshop.wire.until_answered().await;
-    workshop.wire.cut();
-    drop(worker);
+    drop(workshop.worker_with(config.clone()).await);
     workshop.pass(999).await;
-    workshop.wire.mend();
     let again = FlowFabricWorker::connect_with(config.clone(), workshop.backend.clone(), None);
     assert!(matches!(again.await, Err(SdkError::Config { field: "worker_instance_id", .. })));
-    workshop.pass(2).await;
+    // A heartbeat that was on its way may have counted until now.
+    workshop.pass(1_001).await;
     workshop.worker_with(config).await;
 }
 

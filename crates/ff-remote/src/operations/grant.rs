@@ -49,9 +49,10 @@ pub(crate) fn use_reclaim(link: &Link, op: ReclaimExecution) -> Asked<Reclaimed>
     let task = task(link, op.execution_id, "claim", &op.into())?.map(Reclaimed::Reclaimed);
     Ok(task.or_else(|error| match error.code() {
         Code::InvalidClaimGrant => Ok(Reclaimed::GrantNotFound),
-        Code::ExecutionNotLeaseable | Code::ExecutionNotActive | Code::ExecutionNotEligible => {
-            Ok(Reclaimed::NotReclaimable { detail: error.to_string() })
-        }
+        Code::ExecutionNotLeaseable
+        | Code::ExecutionNotActive
+        | Code::ExecutionNotEligible
+        | Code::LeaseConflict => Ok(Reclaimed::NotReclaimable { detail: error.to_string() }),
         _ => Err(error),
     }))
 }

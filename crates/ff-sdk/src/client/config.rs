@@ -46,6 +46,12 @@ impl Default for ClientConfig {
     }
 }
 
+impl From<&String> for ClientConfig {
+    fn from(url: &String) -> Self {
+        Self::from(&url[..])
+    }
+}
+
 impl From<&str> for ClientConfig {
     fn from(url: &str) -> Self {
         Self::new().url(url)

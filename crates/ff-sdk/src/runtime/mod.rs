@@ -30,8 +30,6 @@ mod builder;
 mod call;
 mod extract;
 mod failure;
-#[cfg(doctest)]
-mod guide;
 mod handler;
 mod info;
 mod kinds;

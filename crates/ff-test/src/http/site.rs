@@ -37,6 +37,11 @@ impl Site {
         Self::with(stage, ServerOptions::default()).await
     }
 
+    /// Before a store that others use as well.
+    pub async fn before(stage: Arc<dyn Stage>) -> Self {
+        Self::over(stage, ServerOptions::default()).await
+    }
+
     /// With settings of its own; where it listens is chosen here.
     pub async fn with(stage: impl Stage, options: ServerOptions) -> Self {
         Self::over(Arc::new(stage), options).await

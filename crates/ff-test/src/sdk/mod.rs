@@ -6,6 +6,6 @@ mod wire;
 mod workshop;
 
 pub use running::{Running, eventually};
-pub use suite::{Case, on_sqlite, on_valkey};
+pub use suite::{Case, on_http, on_sqlite, on_valkey};
 pub use wire::{Fault, Wire};
 pub use workshop::Workshop;

@@ -37,9 +37,33 @@ pub fn on_valkey(case: for<'a> fn(&'a Workshop) -> Case<'a>) {
     });
 }
 
+/// Over a server that stands before a SQLite store.
+pub fn on_http(case: for<'a> fn(&'a Workshop) -> Case<'a>) {
+    run(case, || {
+        Box::pin(Workshop::behind_a_server(SqliteStage::on_file(PartitionConfig::default())))
+    });
+}
+
 /// Makes a test of every case for every way to the engine.
 #[macro_export]
 macro_rules! on_every_way {
+    ($($case:ident)*) => {
+        mod http {
+            $(
+                #[test]
+                fn $case() {
+                    $crate::sdk::on_http(|workshop| Box::pin(super::$case(workshop)));
+                }
+            )*
+        }
+
+        $crate::on_both_stores!($($case)*);
+    };
+}
+
+/// The same for what no route serves.
+#[macro_export]
+macro_rules! on_both_stores {
     ($($case:ident)*) => {
         mod sqlite {
             $(

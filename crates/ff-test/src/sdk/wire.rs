@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ff_core::act::{Act, Acted, Acts};
 use ff_core::backend::{Backend, Pending};
 use ff_core::error::EngineError;
 use ff_core::layer::{Layer, Layered};
@@ -38,18 +39,6 @@ struct State {
     /// How many of each operation were sent, and in how many calls.
     sent: BTreeMap<&'static str, (usize, usize)>,
     waits: usize,
-    /// Calls with commands that are not answered yet.
-    under_way: usize,
-}
-
-/// A call that is under way until this is dropped.
-struct UnderWay<'a>(&'a Wire);
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.state().under_way -= 1;
-        self.0.counted.notify_waiters();
-    }
 }
 
 impl Wire {
@@ -99,11 +88,6 @@ impl Wire {
         self.until(|| self.sent(operation) >= count).await;
     }
 
-    /// Waits until all that was sent is answered.
-    pub async fn until_answered(&self) {
-        self.until(|| self.state().under_way == 0).await;
-    }
-
     async fn until(&self, is_so: impl Fn() -> bool) {
         let waiting = async {
             loop {
@@ -120,7 +104,6 @@ impl Wire {
     /// Counts the commands of one call, and tells the fault that it meets.
     fn count(&self, commands: &[Command]) -> Option<Fault> {
         let mut state = self.state();
-        state.under_way += 1;
         let names: std::collections::BTreeSet<_> = commands.iter().map(Command::name).collect();
         for command in commands {
             state.sent.entry(command.name()).or_default().0 += 1;
@@ -160,9 +143,7 @@ impl Layer for Wire {
 
     fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
         let (fault, count) = (self.count(&commands), commands.len());
-        let under_way = UnderWay(self);
         Box::pin(async move {
-            let _under_way = under_way;
             let outcome_unknown = match fault {
                 None => return self.inner.apply(commands).await,
                 Some(Fault::CallLost) => false,
@@ -172,6 +153,17 @@ impl Layer for Wire {
                 }
             };
             (0..count).map(|_| Err(lost(outcome_unknown))).collect()
+        })
+    }
+
+    fn act<'a>(
+        &'a self,
+        behind: &'a dyn Acts,
+        act: Act,
+    ) -> Pending<'a, Result<Acted, EngineError>> {
+        Box::pin(async move {
+            self.wait()?;
+            behind.act(act).await
         })
     }
 

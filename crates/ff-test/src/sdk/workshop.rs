@@ -10,10 +10,12 @@ use ff_core::operation::Submit;
 use ff_core::read::{Describe, Record};
 use ff_core::state::PublicState;
 use ff_core::time::TimestampMs;
+use ff_remote::{Options, Remote};
 use ff_sdk::{ClaimedTask, Client, FlowFabricWorker, WorkerConfig};
 use uuid::Uuid;
 
 use super::Wire;
+use crate::http::Site;
 use crate::world::{Stage, lane, settle};
 
 /// What an SDK test gets: a fresh store of its own, and the way to it that is under test.
@@ -23,13 +25,27 @@ pub struct Workshop {
     /// The way there.
     pub wire: Arc<Layered<Wire>>,
     stage: Arc<dyn Stage>,
+    _site: Option<Site>,
 }
 
 impl Workshop {
     /// In the process of the store.
     pub fn on(stage: impl Stage) -> Self {
         let wire = Wire::to(stage.backend());
-        Self { backend: Arc::clone(&wire) as Arc<dyn Backend>, wire, stage: Arc::new(stage) }
+        Self::over(wire, Arc::new(stage), None)
+    }
+
+    /// Behind a server of its own.
+    pub async fn behind_a_server(stage: impl Stage) -> Self {
+        let stage: Arc<dyn Stage> = Arc::new(stage);
+        let site = Site::before(Arc::clone(&stage)).await;
+        let url = format!("http://{}", site.addr);
+        let remote = Remote::connect(&url, Options::default()).await.expect("a connection");
+        Self::over(Wire::to(Arc::new(remote)), stage, Some(site))
+    }
+
+    fn over(wire: Arc<Layered<Wire>>, stage: Arc<dyn Stage>, site: Option<Site>) -> Self {
+        Self { backend: Arc::clone(&wire) as Arc<dyn Backend>, wire, stage, _site: site }
     }
 
     /// The store itself.

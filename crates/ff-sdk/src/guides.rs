@@ -8,6 +8,3 @@ mod testing {}
 
 #[doc = include_str!("../../../docs/guides/workers-in-rust.md")]
 mod workers {}
-
-#[doc = include_str!("../../../README.md")]
-mod readme {}

@@ -255,6 +255,10 @@ fn workers() {
         paused_lanes: vec![emails()],
         drain: true,
         leases,
+        stopped: [act::StoppedBy::Loss, act::StoppedBy::Cancel { reason: "r".to_owned() }]
+            .map(|by| act::Stopped { execution_id: id(), lease_epoch: 3, by })
+            .to_vec(),
+        cursor: Some("c".to_owned()),
     };
     let lease_news = |lease: &Result<Renewed, _>| worker::LeaseNews {
         execution_id: id(),
@@ -275,6 +279,8 @@ fn workers() {
         paused_lanes: told.paused_lanes.clone(),
         drain: told.drain,
         leases: told.leases.iter().map(lease_news).collect(),
+        stopped: told.stopped.iter().cloned().map(Into::into).collect(),
+        cursor: told.cursor.clone(),
     };
     assert_eq!(act::News::from(over(&form)), told);
 }

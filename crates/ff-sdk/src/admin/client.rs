@@ -1,4 +1,4 @@
-//! What a scheduler or an operator does that is neither a worker nor a submitter.
+//! The client of schedulers and operators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use ff_core::operation::{
 };
 use ff_core::token::Secret;
 
+use super::over_http::OverHttp;
 use crate::config::parse;
 use crate::connection::Connection;
 use crate::error::SdkError;
@@ -41,10 +42,14 @@ const GRACE: Duration = Duration::from_secs(86_400);
 pub struct FlowFabricAdminClient {
     connection: Connection,
     namespace: Namespace,
+    /// Where a server was named by its URL.
+    http: Option<Arc<OverHttp>>,
 }
 
 impl FlowFabricAdminClient {
-    /// Connects by the same URLs as [`crate::Client::connect`], and runs no engine.
+    /// Connects by the same URLs as [`crate::Client::connect`], and runs no engine. What a server
+    /// refuses is then [`SdkError::AdminApi`], and a server that cannot be talked to
+    /// [`SdkError::Http`].
     pub async fn new(url: &str) -> Result<Self, SdkError> {
         Self::open(url, None).await
     }
@@ -56,18 +61,21 @@ impl FlowFabricAdminClient {
 
     /// Over a backend that is open already.
     pub fn connect_with(backend: Arc<dyn Backend>) -> Self {
-        Self { connection: Connection::over(backend), namespace: Namespace::default() }
+        let connection = Connection::over(backend);
+        Self { connection, namespace: Namespace::default(), http: None }
     }
 
     async fn open(url: &str, token: Option<&str>) -> Result<Self, SdkError> {
         let connection = Connection::open(url, token, Some(false)).await?;
-        Ok(Self { connection, namespace: Namespace::default() })
+        let is_server = url.starts_with("http://") || url.starts_with("https://");
+        let http = is_server.then(|| OverHttp::new(url, token, CALL)).transpose()?;
+        Ok(Self { connection, namespace: Namespace::default(), http: http.map(Arc::new) })
     }
 
     /// The same connection, in another namespace than `default`.
     pub fn in_namespace(&self, namespace: &str) -> Result<Self, SdkError> {
         let namespace = parse("namespace", namespace)?;
-        Ok(Self { connection: self.connection.clone(), namespace })
+        Ok(Self { namespace, ..self.clone() })
     }
 
     /// The namespace in which workers are given work.
@@ -99,6 +107,9 @@ impl FlowFabricAdminClient {
         &self,
         claim: ClaimForWorker,
     ) -> Result<Option<ClaimGrant>, SdkError> {
+        if let Some(http) = &self.http {
+            return http.claim_for_worker(claim).await;
+        }
         self.within("claim_for_worker", self.backend().claim_for_worker(claim)).await
     }
 
@@ -108,6 +119,9 @@ impl FlowFabricAdminClient {
         &self,
         issue: IssueReclaimGrant,
     ) -> Result<IssuedReclaimGrant, SdkError> {
+        if let Some(http) = &self.http {
+            return http.issue_reclaim_grant(issue, &self.namespace).await;
+        }
         self.call(issue).await
     }
 
@@ -123,8 +137,11 @@ impl FlowFabricAdminClient {
         let kid = Kid::parse(new_kid).map_err(|refusal| wrong("new_kid", refusal))?;
         let secret = Secret::from_hex(new_secret_hex);
         let secret = secret.map_err(|refusal| wrong("new_secret_hex", refusal))?;
-        let grace_ms = millis(grace.unwrap_or(GRACE));
-        self.call(RotateSecret { kid, secret, grace_ms }).await
+        let grace = grace.unwrap_or(GRACE);
+        if let Some(http) = &self.http {
+            return http.rotate(new_kid, new_secret_hex, grace, &self.namespace).await;
+        }
+        self.call(RotateSecret { kid, secret, grace_ms: millis(grace) }).await
     }
 
     /// The token of a waitpoint, for whoever may answer. None: there is no such execution, or it has
@@ -134,7 +151,12 @@ impl FlowFabricAdminClient {
         execution_id: ExecutionId,
         waitpoint: impl Into<WaitpointRef>,
     ) -> Result<Option<WaitpointTicket>, SdkError> {
-        let issue = IssueToken { execution_id, waitpoint: waitpoint.into(), remint: None };
+        let waitpoint = waitpoint.into();
+        if let Some(http) = &self.http {
+            let read = http.read_waitpoint_token(execution_id, &waitpoint, &self.namespace);
+            return Ok(read.await?.map(Into::into));
+        }
+        let issue = IssueToken { execution_id, waitpoint, remint: None };
         match self.call(issue).await {
             Ok(issued) => Ok(Some(issued.into())),
             Err(error) if error.code().is_some_and(|code| code.http_status() == 404) => Ok(None),

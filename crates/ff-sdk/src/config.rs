@@ -302,7 +302,7 @@ mod tests {
             (WorkerConfig::new(""), "worker_id"),
             (new().worker_instance_id("a b"), "worker_instance_id"),
             (new().namespace("no/slash"), "namespace"),
-            (new().lane("bad lane"), "lanes"),
+            (new().lane(""), "lanes"),
             (new().lane("twice").lane("twice"), "lanes"),
             (new().weighted_lane("l", 0), "lanes"),
             (new().weighted_lane("l", u32::MAX), "lanes"),

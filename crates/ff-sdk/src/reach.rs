@@ -116,7 +116,7 @@ impl FlowFabricWorker {
         self.client().set_edge_group_policy(flow_id, downstream, join).await
     }
 
-    /// Makes another key sign waitpoint tokens, everywhere. See
+    /// Makes another key sign waitpoint tokens, everywhere. Over a store only: for a server there is
     /// [`FlowFabricAdminClient::rotate_waitpoint_secret`].
     pub async fn rotate_waitpoint_hmac_secret_all(
         &self,

@@ -88,7 +88,8 @@ impl Client {
         Ok(create)
     }
 
-    /// How far a bulk operation is.
+    /// How far a bulk operation is. Over a store only: what a server shows of it does not name whom
+    /// it acts on.
     pub async fn bulk(&self, bulk_id: BulkId) -> Result<Bulk, SdkError> {
         let found = self.ask(GetBulk { bulk_id }).await?;
         let missing = || {

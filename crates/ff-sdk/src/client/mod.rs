@@ -1,7 +1,7 @@
 //! Clients: whoever submits work, waits for it, and says what it waits for.
 //!
-//! [`Client`] has a method for every act and question that has a route, so it does the same over a
-//! store and over a server. [`Execution`] and [`FlowHandle`] are what a submit gives back.
+//! [`Client`] does the same over a store and over a server; the few methods that no server serves
+//! say so, and are refused there with `route_not_found`. [`Execution`] and [`FlowHandle`] are what a submit gives back.
 
 mod budgets;
 mod bulk;

@@ -62,7 +62,8 @@ impl Client {
         Ok(matches!(gone, WorkerGone::Gone(_)))
     }
 
-    /// Leases that are held in the client's namespace: of one worker process, or all.
+    /// Leases that are held in the client's namespace: of one worker process, or all. Over a store
+    /// only: no route tells of them.
     pub async fn list_leases(
         &self,
         worker_instance_id: Option<&str>,

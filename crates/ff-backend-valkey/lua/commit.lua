@@ -1,59 +1,48 @@
 -- ff_commit: performs changes that the machine decided, if what it read is unchanged.
--- Items stand in groups: what hinders one item of a group hinders all of it.
--- Keys: one of the home, for routing. In a cluster all items are of one home, and the keys are all
+-- Items stand in groups: what hinders one item of a group hinders all of it. Index changes are those
+-- of the whole group, since each argument costs the server as much as a small command.
+-- Keys: one of the home, for routing. In a cluster all groups are of one home, and the keys are all
 -- that they touch: where their slot moves to another node, the server refuses the whole call rather
 -- than a part of it.
 -- Arguments: call version; prefix; how far the time of a decision may lie behind and ahead of the
--- store's clock; sizes of the groups with blanks between. Each item: home; key of the record; its
--- member in sorted sets; revision that was read (6 bytes, empty: must be absent); instant from which
--- on it must not happen any more (0 for none); time that the machine was given; key of an idempotency
--- key and the record that was read there (both empty: not looked at); new record (empty: remove; `=`:
--- it was only read; with an event its first 6 bytes are left out and hold the last event's number);
--- framed events (empty: none); how many they are; number of index changes, each a letter and three
--- arguments (see `change`; letter A says what must not be there, and comes first).
+-- store's clock; number of groups. Each group: home; time that the machine was given; instant from
+-- which on it must not happen any more (0 for none); number of items; number of checks; number of
+-- arguments of index changes. Each item: key of the record; revision that was read (6 bytes, empty:
+-- must be absent); new record (empty: remove; `=`: it was only read; with an event its first 6 bytes
+-- are left out and hold the last event's number); framed events (empty: none); how many they are.
+-- Each check: a letter, a key and an argument (see CHECKS). Each index change: a letter, a key and
+-- as many arguments as CHANGES says; a small letter, a key, a number and so many arguments make the
+-- same change several times.
 -- Reply: the store's time, then for each item the number of its last event, 0 without one; -1 when
 -- something that its group read has changed, -2 when its time is too far off: then nothing was
 -- written.
 -- Errors: FFCALLVERSION. Events: those given.
 -- ff_commit_freeing is the same and may run at maxmemory: for what ends work or removes it.
 
-local ITEM_ARGUMENTS = 12
+local GROUP_ARGUMENTS, ITEM_ARGUMENTS, CHECK_ARGUMENTS = 6, 5, 3
 local CHANGED, TIME_OFF = -1, -2
 
 -- In place of a record that stays as it is.
 local KEPT = '='
 
--- The letter of what must not be there: key of a hash, field. Such changes come first, and change
--- nothing.
-local ABSENT = 'A'
+-- Arguments that go with one command at most; even, since some come in pairs.
+local PORTION = 2000
 
 -- Notes of grown output that are kept for listeners.
 local TOLD_KEPT = 256
 
--- Why the item at `at` may not be written; nil when all that it read is still so.
-local function hindrance(args, at, now, behind, ahead)
-  local given, not_after, key = tonumber(args[at + 5]), args[at + 4], args[at + 6]
-  if given < now - behind or given > now + ahead then
-    return TIME_OFF
-  end
-  if not_after ~= '0' and now >= tonumber(not_after) then
-    return CHANGED
-  end
-  if redis.call('GETRANGE', args[at + 1], 6, 11) ~= args[at + 3] then
-    return CHANGED
-  end
-  if key ~= '' and (redis.call('GET', key) or '') ~= args[at + 7] then
-    return CHANGED
-  end
-  local place = at + ITEM_ARGUMENTS
-  while args[place] == ABSENT do
-    if redis.call('HEXISTS', args[place + 1], args[place + 2]) == 1 then
-      return CHANGED
-    end
-    place = place + 4
-  end
-  return nil
-end
+-- What must be so, beside the records: whether it is.
+local CHECKS = {
+  A = function(key, field) -- a hash has no such field
+    return redis.call('HEXISTS', key, field) == 0
+  end,
+  G = function(key, record) -- an idempotency key stands for what was read; empty: for nothing
+    return (redis.call('GET', key) or '') == record
+  end,
+  S = function(key, count) -- so many rows were laid ready
+    return redis.call('HLEN', key) == tonumber(count)
+  end,
+}
 
 local function forget_if_empty(key, ready, queue)
   if redis.call('EXISTS', key) == 0 then
@@ -61,89 +50,171 @@ local function forget_if_empty(key, ready, queue)
   end
 end
 
--- One index change of an item. What several items of a call do to one sorted set or list is
--- gathered in `batch` and written once.
-local function change(batch, raw, letter, key, a, b)
-  if letter == 'Z' then -- enters a sorted set: score
-    if batch then
-      append(under(batch.entered, key), a, raw)
+local function append_all(list, args, from, to)
+  local n = #list
+  for i = from, to do
+    n = n + 1
+    list[n] = args[i]
+  end
+end
+
+-- A change that is one command with all its arguments behind the key.
+local function command(name, count)
+  return {
+    count = count,
+    write = function(key, args, from, to)
+      for first = from, to, PORTION do
+        redis.call(name, key, unpack(args, first, math.min(first + PORTION - 1, to)))
+      end
+    end,
+  }
+end
+
+-- Index changes by letter: how many arguments one has, and what it writes. What several groups of a
+-- call do to one sorted set, list or count is gathered and written once.
+local CHANGES = {
+  P = command('SET', 1), -- a value of its own
+  H = command('HSET', 2), -- fields of a hash: name, value
+  E = command('HDEL', 1), -- fields of a hash go: name
+  R = command('RPUSH', 1), -- the end of a list
+  Z = command('ZADD', 2), -- enters a sorted set: score, member
+  X = command('ZREM', 1), -- leaves a sorted set: member
+  Q = { -- left a queue, which may be empty now: list of queues that have entries, queue
+    count = 2,
+    write = function(key, args, from)
+      forget_if_empty(key, args[from], args[from + 1])
+    end,
+    gather = function(batch, key, args, from)
+      batch.emptied[key] = { args[from], args[from + 1] }
+    end,
+  },
+  Y = { -- a queue has an entry: score, queue
+    count = 2,
+    write = function(key, args, from, to)
+      redis.call('ZADD', key, 'LT', unpack(args, from, to))
+    end,
+  },
+  W = { -- wakes who waits for a queue: partition
+    count = 1,
+    write = function(key, args, from, to)
+      push_wakes(key, args[from], to - from + 1)
+    end,
+  },
+  C = { -- was submitted: list of hours, entry
+    count = 2,
+    write = function(key, args, from, to)
+      append_submits(key, args[from], { unpack(args, from + 1, to) })
+    end,
+    gather = function(batch, key, args, from, to)
+      batch.hours[key] = args[from]
+      append_all(under(batch.submitted, key), args, from + 1, to)
+    end,
+  },
+  I = { -- a count of members changes: field, by how much
+    count = 2,
+    write = function(key, args, from, to)
+      for i = from, to, 2 do
+        add_to_flow(key, args[i], args[i + 1])
+      end
+    end,
+    gather = function(batch, key, args, from, to)
+      for i = from, to, 2 do
+        recount(batch.flows, key, args[i], tonumber(args[i + 1]))
+      end
+    end,
+  },
+  J = { -- a count of lanes changes: field, by how much
+    count = 2,
+    write = function(key, args, from, to)
+      for i = from, to, 2 do
+        add_to_lane(key, args[i], args[i + 1])
+      end
+    end,
+    gather = function(batch, key, args, from, to)
+      for i = from, to, 2 do
+        recount(batch.lanes, key, args[i], tonumber(args[i + 1]))
+      end
+    end,
+  },
+  N = { -- a field of a hash, if it is not there: name, value
+    count = 2,
+    write = function(key, args, from, to)
+      for i = from, to, 2 do
+        redis.call('HSETNX', key, args[i], args[i + 1])
+      end
+    end,
+  },
+  F = { -- frames: id, body
+    count = 2,
+    write = function(key, args, from, to)
+      for i = from, to, 2 do
+        redis.call('XADD', key, args[i], 'f', args[i + 1])
+      end
+    end,
+  },
+  K = { -- only the newest frames stay: how many
+    count = 1,
+    write = function(key, args, from)
+      redis.call('XTRIM', key, 'MAXLEN', args[from])
+    end,
+  },
+  U = { -- all of it goes: when
+    count = 1,
+    write = function(key, args, from)
+      expire_at(key, args[from])
+    end,
+  },
+  T = { -- output has grown: whoever tails it is told
+    count = 1,
+    write = function(key, args, from, to)
+      for i = from, to do
+        redis.call('XADD', key, 'MAXLEN', '~', TOLD_KEPT, '0-*', 'x', args[i])
+      end
+    end,
+  },
+  D = { -- an idempotency key: record that begins with its last instant
+    count = 1,
+    write = function(key, args, from)
+      redis.call('SET', key, args[from])
+      expire_at(key, struct.unpack('>I6', args[from]))
+    end,
+  },
+  M = { -- rows that were laid ready take their place: where they are
+    count = 1,
+    write = function(key, args, from)
+      redis.call('RENAME', args[from], key)
+      redis.call('PERSIST', key)
+    end,
+  },
+}
+
+local function gather_into(list)
+  return function(batch, key, args, from, to)
+    append_all(under(batch[list], key), args, from, to)
+  end
+end
+
+CHANGES.Z.gather = gather_into('entered')
+CHANGES.X.gather = gather_into('left')
+CHANGES.W.gather = gather_into('woken')
+
+-- Makes the index changes that stand from `at` on, or gathers them.
+local function change_indexes(args, at, behind, batch)
+  while at < behind do
+    local letter, key = args[at], args[at + 1]
+    local kind, from, to = CHANGES[letter], at + 2, nil
+    if kind then
+      to = at + 1 + kind.count
     else
-      redis.call('ZADD', key, a, raw)
+      kind, from = CHANGES[string.upper(letter)], at + 3
+      to = at + 2 + tonumber(args[at + 2])
     end
-  elseif letter == 'X' then -- leaves a sorted set
-    if batch then
-      append(under(batch.left, key), raw)
+    if batch and kind.gather then
+      kind.gather(batch, key, args, from, to)
     else
-      redis.call('ZREM', key, raw)
+      kind.write(key, args, from, to)
     end
-  elseif letter == 'L' then -- enters a list: instant, member
-    if batch then
-      append(under(batch.entered, key), a, b)
-    else
-      redis.call('ZADD', key, a, b)
-    end
-  elseif letter == 'O' then -- leaves a list: member
-    if batch then
-      append(under(batch.left, key), a)
-    else
-      redis.call('ZREM', key, a)
-    end
-  elseif letter == 'V' then -- leaves a queue: list of queues that have entries, queue
-    if batch then
-      append(under(batch.left, key), raw)
-      batch.emptied[key] = { a, b }
-    else
-      redis.call('ZREM', key, raw)
-      forget_if_empty(key, a, b)
-    end
-  elseif letter == 'Y' then -- a queue has an entry: score, queue
-    redis.call('ZADD', key, 'LT', a, b)
-  elseif letter == 'W' then -- wakes who waits for a queue: partition
-    if batch then
-      append(under(batch.woken, key), a)
-    else
-      push_wakes(key, a, 1)
-    end
-  elseif letter == 'C' then -- was submitted: entry, list of hours
-    if batch then
-      append(under(batch.submitted, key), a)
-      batch.hours[key] = b
-    else
-      append_submits(key, b, { a })
-    end
-  elseif letter == 'I' then -- a count of members changes: field, by how much
-    if batch then
-      recount(batch.flows, key, a, tonumber(b))
-    else
-      add_to_flow(key, a, b)
-    end
-  elseif letter == 'J' then -- a count of lanes changes: field, by how much
-    if batch then
-      recount(batch.lanes, key, a, tonumber(b))
-    else
-      add_to_lane(key, a, b)
-    end
-  elseif letter == 'P' then -- a value of its own
-    redis.call('SET', key, a)
-  elseif letter == 'H' then -- a field of a hash: name, value
-    redis.call('HSET', key, a, b)
-  elseif letter == 'E' then -- a field of a hash goes: name
-    redis.call('HDEL', key, a)
-  elseif letter == 'N' then -- the same, if it is not there
-    redis.call('HSETNX', key, a, b)
-  elseif letter == 'R' then -- the end of a list
-    redis.call('RPUSH', key, a)
-  elseif letter == 'F' then -- a frame: id, body
-    redis.call('XADD', key, a, 'f', b)
-  elseif letter == 'K' then -- only the newest frames stay: how many
-    redis.call('XTRIM', key, 'MAXLEN', a)
-  elseif letter == 'U' then -- all of it goes: when
-    expire_at(key, a)
-  elseif letter == 'T' then -- output has grown: whoever tails it is told
-    redis.call('XADD', key, 'MAXLEN', '~', TOLD_KEPT, '0-*', 'x', raw)
-  elseif letter == 'D' then -- an idempotency key: record that begins with its last instant
-    redis.call('SET', key, a)
-    expire_at(key, struct.unpack('>I6', a))
+    at = to + 1
   end
 end
 
@@ -168,6 +239,40 @@ local function write_batch(batch)
   write_counts(batch.lanes, add_to_lane)
 end
 
+-- Where the parts of the group at `at` stand: items, checks, index changes, and what follows it.
+local function parts_of(args, at)
+  local items = at + GROUP_ARGUMENTS
+  local checks = items + ITEM_ARGUMENTS * tonumber(args[at + 3])
+  local changes = checks + CHECK_ARGUMENTS * tonumber(args[at + 4])
+  return items, checks, changes, changes + tonumber(args[at + 5])
+end
+
+-- Why the group at `at` may not be written; nil when all that it read is still so. `touched`: what
+-- earlier groups of the call change.
+local function hindrance(args, at, now, behind, ahead, touched)
+  local given, not_after = tonumber(args[at + 1]), args[at + 2]
+  if given < now - behind or given > now + ahead then
+    return TIME_OFF
+  end
+  if not_after ~= '0' and now >= tonumber(not_after) then
+    return CHANGED
+  end
+  local items, checks, changes = parts_of(args, at)
+  for item = items, checks - 1, ITEM_ARGUMENTS do
+    local key = args[item]
+    if (touched and touched[key]) or redis.call('GETRANGE', key, 6, 11) ~= args[item + 1] then
+      return CHANGED
+    end
+  end
+  for check = checks, changes - 1, CHECK_ARGUMENTS do
+    local key = args[check + 1]
+    if (touched and touched[key]) or not CHECKS[args[check]](key, args[check + 2]) then
+      return CHANGED
+    end
+  end
+  return nil
+end
+
 -- Removes the output of an execution's attempts; a document has none. Comes first of all that a removal does: while a slot
 -- moves, it may fail for a key that is not named.
 local function forget_frames(stem)
@@ -179,66 +284,60 @@ local function forget_frames(stem)
   redis.call('DEL', streams)
 end
 
--- Writes one item.
-local function perform(args, at, number, batch)
-  local core, raw, record, event = args[at + 1], args[at + 2], args[at + 8], args[at + 9]
+-- Writes the record of one item, whose last event has this number.
+local function write_record(args, item, number)
+  local core, record = args[item], args[item + 2]
   if record == '' then
     local stem = string.sub(core, 1, -5)
     forget_frames(stem)
     redis.call('DEL', core, stem .. 'payload', stem .. 'results', stem .. 'attempts', stem .. 'beside',
       stem .. 'tally')
-  elseif event ~= '' then
+  elseif args[item + 3] ~= '' then
     redis.call('SET', core, struct.pack('>I6', number) .. record)
   elseif record ~= KEPT then
     redis.call('SET', core, record)
   end
-  local first = at + ITEM_ARGUMENTS
-  for c = first, first + 4 * tonumber(args[at + 11]) - 1, 4 do
-    change(batch, raw, args[c], args[c + 1], args[c + 2], args[c + 3])
-  end
 end
 
-local function commit_one(prefix, args, now, behind, ahead)
-  local at = 6
-  local why = hindrance(args, at, now, behind, ahead)
-  if why then
-    return { now, why }
-  end
-  local number, events = 0, args[at + 9]
+-- A group of one item, the most frequent call.
+local function commit_one(call)
+  local args, at = call.args, call.at
+  local item, _, changes, behind = parts_of(args, at)
+  local number, events = 0, args[item + 3]
   if events ~= '' then
-    local count = tonumber(args[at + 10])
-    number = append_events(prefix, args[at], events, count) + count - 1
+    local count = tonumber(args[item + 4])
+    number = append_events(call.prefix, args[at], events, count) + count - 1
   end
-  perform(args, at, number)
-  return { now, number }
+  write_record(args, item, number)
+  change_indexes(args, changes, behind)
+  return { call.now, number }
 end
 
--- Looks at the items of a group, which begin at `at`, and notes where those stand that may be
--- written, or why none may. Gives where the next group begins.
-local function examine(call, at, size)
-  local args, touched, starts, why = call.args, call.touched, {}, nil
-  for i = 1, size do
-    starts[i] = at
-    why = why or hindrance(args, at, call.now, call.behind, call.ahead)
-    -- All are looked at before one is written: what an earlier group changes is no longer as read.
-    if not why and (touched[args[at + 1]] or touched[args[at + 6]]) then
-      why = CHANGED
-    end
-    at = at + ITEM_ARGUMENTS + 4 * tonumber(args[at + 11])
-  end
-  for i = 1, size do
-    local start = starts[i]
+-- Notes where the items of a group stand that may be written, or why none may. Gives what follows it.
+local function examine(call, at)
+  local args, touched = call.args, call.touched
+  local why = hindrance(args, at, call.now, call.behind, call.ahead, touched)
+  local items, checks, changes, behind = parts_of(args, at)
+  for item = items, checks - 1, ITEM_ARGUMENTS do
     call.count = call.count + 1
-    call.places[call.count] = not why and start
     call.reply[call.count + 1] = why or 0
-    if not why and args[start + 8] ~= KEPT then
-      touched[args[start + 1]] = true
-    end
-    if not why and args[start + 6] ~= '' then
-      touched[args[start + 6]] = true
+    if not why then
+      call.places[call.count], call.homes[call.count] = item, args[at]
+      -- All are looked at before one is written: what an earlier group changes is no longer as read.
+      if args[item + 2] ~= KEPT then
+        touched[args[item]] = true
+      end
     end
   end
-  return at
+  if not why then
+    append(call.changes, changes, behind)
+    for check = checks, changes - 1, CHECK_ARGUMENTS do
+      if args[check] == 'G' then
+        touched[args[check + 1]] = true
+      end
+    end
+  end
+  return behind
 end
 
 -- Appends the events of some items to a log as one entry, and notes the last number of each item.
@@ -251,12 +350,12 @@ local function write_entry(prefix, home, entry, reply)
 end
 
 -- Appends the events of a call, home by home. The events of one item stand in one entry.
-local function write_events(prefix, call)
-  local args, open = call.args, {}
-  for item = 1, call.count do
-    local at = call.places[item]
-    if at and args[at + 9] ~= '' then
-      local home, count = args[at], tonumber(args[at + 10])
+local function write_events(call)
+  local args, prefix, open = call.args, call.prefix, {}
+  for number = 1, call.count do
+    local item, home = call.places[number], call.homes[number]
+    if item and args[item + 3] ~= '' then
+      local count = tonumber(args[item + 4])
       local entry = open[home]
       if entry and entry.count + count > NUMBERS then
         write_entry(prefix, home, entry, call.reply)
@@ -266,8 +365,8 @@ local function write_events(prefix, call)
         entry = { events = {}, items = {}, counts = {}, count = 0 }
         open[home] = entry
       end
-      append(entry.events, args[at + 9])
-      append(entry.items, item)
+      append(entry.events, args[item + 3])
+      append(entry.items, number)
       append(entry.counts, count)
       entry.count = entry.count + count
     end
@@ -277,28 +376,40 @@ local function write_events(prefix, call)
   end
 end
 
-local function commit(keys, args)
-  local prefix, behind, ahead = args[2], tonumber(args[3]), tonumber(args[4])
-  local now = clock(prefix)
-  if args[5] == '1' then
-    return commit_one(prefix, args, now, behind, ahead)
+-- Groups of any size.
+local function commit_all(call, groups)
+  local args, at = call.args, call.at
+  call.touched, call.places, call.homes, call.changes, call.count = {}, {}, {}, {}, 0
+  call.reply = { call.now }
+  for _ = 1, groups do
+    at = examine(call, at)
   end
-  local call = { args = args, now = now, behind = behind, ahead = ahead, touched = {}, places = {},
-    reply = { now }, count = 0 }
-  local at = 6
-  for size in string.gmatch(args[5], '%d+') do
-    at = examine(call, at, tonumber(size))
-  end
-  write_events(prefix, call)
-  local batch = { entered = {}, left = {}, emptied = {}, woken = {}, submitted = {}, hours = {}, flows = {},
-    lanes = {} }
-  for item = 1, call.count do
-    if call.places[item] then
-      perform(args, call.places[item], call.reply[item + 1], batch)
+  write_events(call)
+  for number = 1, call.count do
+    if call.places[number] then
+      write_record(args, call.places[number], call.reply[number + 1])
     end
   end
-  write_batch(batch)
+  local batch = groups > 1 and { entered = {}, left = {}, emptied = {}, woken = {}, submitted = {}, hours = {},
+    flows = {}, lanes = {} }
+  for i = 1, #call.changes, 2 do
+    change_indexes(args, call.changes[i], call.changes[i + 1], batch)
+  end
+  if batch then
+    write_batch(batch)
+  end
   return call.reply
+end
+
+local function commit(keys, args)
+  local prefix = args[2]
+  local call = { args = args, prefix = prefix, now = clock(prefix), behind = tonumber(args[3]),
+    ahead = tonumber(args[4]), at = 6 }
+  if args[5] ~= '1' or args[9] ~= '1' then
+    return commit_all(call, tonumber(args[5]))
+  end
+  local why = hindrance(args, call.at, call.now, call.behind, call.ahead)
+  return why and { call.now, why } or commit_one(call)
 end
 
 serve('ff_commit', {}, commit)

@@ -1,6 +1,6 @@
 -- ff_events: the logs of some homes of one node, each after a number.
--- Keys: one of the node, for routing. Arguments: call version; prefix; most entries of a home,
--- 0 to learn only where the logs end; then home and number, in turn.
+-- Keys: one of the node, for routing. Arguments: call version; prefix; most entries of all homes
+-- together, though one of each; 0 to learn only where the logs end; then home and number, in turn.
 -- Reply: for each home that has something to tell: its tag, the newest event number if only that was
 -- asked for, else 1 when the log goes on behind the entries that follow; these with the number of
 -- their last event and their bytes.
@@ -19,29 +19,61 @@ local function newest(stream)
   end
 end
 
-local function events(keys, args)
-  local prefix, most = args[2], tonumber(args[3])
-  local reply = {}
+-- Up to `most` entries after a number, added to an answer; gives how many were read, and notes in the
+-- answer whether the log goes on behind them.
+local function add_entries(answer, stream, after, most)
+  -- The entry that holds the next number may hold this one too.
+  local entries = redis.call('XRANGE', stream, entry_id(entry_of(after + 1)), '+', 'COUNT', most + 1)
+  local count = math.min(#entries, most)
+  answer[2] = #entries > most and 1 or 0
+  for i = 1, count do
+    append(answer, entry_number(entries[i][1]) * NUMBERS, entries[i][2][2])
+  end
+  return count
+end
+
+-- What all logs have after the given numbers: each gets an equal share of the entries, and what some
+-- leave of theirs goes to those that have more.
+local function read_logs(prefix, args, most)
+  local homes = (#args - 3) / 2
+  local reply, longer, left = {}, {}, most
   for h = 4, #args, 2 do
-    local stream, after = log_key(prefix, args[h]), tonumber(args[h + 1])
-    local answer, tells = { args[h] }, false
-    if most == 0 then
-      answer[2] = newest(stream)
-      tells = answer[2] > 0
-    else
-      -- The entry that holds the next number may hold this one too.
-      local entries = redis.call('XRANGE', stream, entry_id(entry_of(after + 1)), '+', 'COUNT', most + 1)
-      answer[2] = #entries > most and 1 or 0
-      tells = #entries > 0
-      for i = 1, math.min(#entries, most) do
-        append(answer, entry_number(entries[i][1]) * NUMBERS, entries[i][2][2])
-      end
-    end
-    if tells then
+    local answer = { args[h] }
+    left = left - add_entries(answer, log_key(prefix, args[h]), tonumber(args[h + 1]),
+      math.max(1, math.floor(most / homes)))
+    if #answer > 2 then
       append(reply, answer)
+    end
+    if answer[2] == 1 then
+      append(longer, answer)
+    end
+  end
+  for i, answer in ipairs(longer) do
+    local share = math.floor(left / (#longer - i + 1))
+    if share > 0 then
+      left = left - add_entries(answer, log_key(prefix, answer[1]), answer[#answer - 1], share)
     end
   end
   return reply
+end
+
+local function read_ends(prefix, args)
+  local reply = {}
+  for h = 4, #args, 2 do
+    local number = newest(log_key(prefix, args[h]))
+    if number > 0 then
+      append(reply, { args[h], number })
+    end
+  end
+  return reply
+end
+
+local function events(keys, args)
+  local prefix, most = args[2], tonumber(args[3])
+  if most == 0 then
+    return read_ends(prefix, args)
+  end
+  return read_logs(prefix, args, most)
 end
 
 serve('ff_events', { 'no-writes', 'allow-cross-slot-keys' }, events)

@@ -1,17 +1,19 @@
 //! Sends what was decided to `ff_commit`: which items go with one call, and what became of them.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use ff_core::error::EngineError;
 use ff_core::id::Home;
-use redis::Value;
+use redis::{Cmd, Value};
+use uuid::Uuid;
 
-use crate::keys::Keys;
+use crate::change::Changes;
+use crate::item::Times;
 use crate::log::NUMBERS;
-use crate::store::Shared;
+use crate::store::{Shared, join_all};
 use crate::{homes, reply};
 
 /// Items of one call. Everything else waits while a function runs.
@@ -20,6 +22,21 @@ pub(crate) const ITEMS_MOST: usize = 64;
 /// Bytes after which a call takes no further item.
 const CALL_BYTES: usize = 1 << 20;
 
+/// Arguments after which a call takes no further item: each costs the server as much as a small
+/// command.
+const CALL_ARGUMENTS: usize = 2_000;
+
+/// Arguments of each group, item and check beside what is counted apart.
+const GROUP_ARGUMENTS: usize = 6;
+const ITEM_ARGUMENTS: usize = 5;
+const CHECK_ARGUMENTS: usize = 3;
+
+/// Rows that are laid ready by one call.
+const STAGED_ROWS: usize = 256;
+
+/// For how long rows lie ready. A commit follows at once; without one they go by themselves.
+const STAGED_FOR: Duration = Duration::from_mins(10);
+
 /// Parts of an execution or document beside its record, by the ends of their keys.
 const PARTS: [&str; 6] = ["payload", "results", "attempts", "beside", "streams", "tally"];
 
@@ -27,27 +44,90 @@ const PARTS: [&str; 6] = ["payload", "results", "attempts", "beside", "streams",
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) home: Home,
+    pub(crate) times: Times,
     pub(crate) wires: Vec<Wire>,
+    /// What must be so beside the records.
+    pub(crate) checks: Vec<Check>,
+    /// Index changes of all items.
+    pub(crate) changes: Changes,
+    /// What is laid ready before the call.
+    pub(crate) staged: Vec<Staged>,
 }
 
-/// What the function is given of an item, behind its home.
+/// What the function is given of an item.
 #[derive(Debug)]
 pub(crate) struct Wire {
     /// The key of its record.
     pub(crate) core: String,
-    pub(crate) removes: bool,
+    /// The revision that was read; empty: there was no record.
+    pub(crate) revision: Bytes,
+    /// Empty: it is removed.
+    pub(crate) record: Bytes,
+    pub(crate) framed: Bytes,
     pub(crate) events: usize,
-    pub(crate) arguments: Vec<Bytes>,
-    pub(crate) changes: Vec<Change>,
 }
 
-/// A change of an index: a letter (see `lua/commit.lua`), a key and two arguments.
+/// Something that must be so: a letter (see `lua/commit.lua`), a key and an argument.
 #[derive(Debug)]
-pub(crate) struct Change {
-    pub(crate) letter: u8,
+pub(crate) struct Check {
+    letter: u8,
+    key: String,
+    argument: Bytes,
+}
+
+impl Check {
+    /// A hash has no such field.
+    pub(crate) fn absent(hash: String, field: Vec<u8>) -> Self {
+        Self { letter: b'A', key: hash, argument: field.into() }
+    }
+
+    /// An idempotency key stands for what was read; empty: for nothing.
+    pub(crate) fn stands(key: String, record: Bytes) -> Self {
+        Self { letter: b'G', key, argument: record }
+    }
+
+    /// All rows were laid ready.
+    pub(crate) fn staged(staged: &Staged) -> Self {
+        let count = staged.rows.len().to_string();
+        Self { letter: b'S', key: staged.key.clone(), argument: count.into() }
+    }
+}
+
+/// Rows of a new record that are laid ready under a key of their own.
+#[derive(Debug)]
+pub(crate) struct Staged {
     pub(crate) key: String,
-    pub(crate) a: Bytes,
-    pub(crate) b: Bytes,
+    rows: Vec<(Vec<u8>, Bytes)>,
+}
+
+impl Staged {
+    /// `hash` is where they belong. Every try has a key of its own.
+    pub(crate) fn new(hash: &str, rows: Vec<(Vec<u8>, Bytes)>) -> Self {
+        Self { key: format!("{hash}:{}", Uuid::now_v7().simple()), rows }
+    }
+
+    async fn lay_ready(&self, shared: &Shared, home: &Home) -> Result<(), EngineError> {
+        let calls = self.rows.chunks(STAGED_ROWS).map(|rows| async move {
+            let mut call = shared.function("ff_stage");
+            call.arg(1).arg(&self.key);
+            shared.begin(&mut call).arg(STAGED_FOR.as_millis() as u64);
+            for (field, bytes) in rows {
+                call.arg(&field[..]).arg(&bytes[..]);
+            }
+            shared.send_home(home, &call).await
+        });
+        let laid: Result<Vec<_>, _> = join_all(calls).await.into_iter().collect();
+        // Nobody sees what lies ready, so nothing has happened whatever became of the call.
+        laid.map(drop).map_err(without_effect)
+    }
+}
+
+/// The error of a call that leaves nothing behind which anybody sees.
+fn without_effect(error: EngineError) -> EngineError {
+    match error {
+        EngineError::Transport { detail, .. } => EngineError::unavailable(detail),
+        other => other,
+    }
 }
 
 /// What became of a group.
@@ -61,29 +141,58 @@ pub(crate) enum Committed {
     TimeOff,
 }
 
-impl Wire {
-    /// All keys that the item touches. In a cluster they are named, so that the server refuses the
-    /// call as a whole while their slot is on its way to another node.
-    fn keys(&self, keys: &Keys, home: &Home, touched: &mut BTreeSet<String>) {
-        touched.insert(self.core.clone());
-        if self.removes {
-            let stem = self.core.strip_suffix("core").unwrap_or_default();
-            touched.extend(PARTS.iter().map(|part| format!("{stem}{part}")));
+impl Group {
+    pub(crate) fn new(home: Home, times: Times) -> Self {
+        let (wires, checks, staged) = (Vec::new(), Vec::new(), Vec::new());
+        Self { home, times, wires, checks, changes: Changes::default(), staged }
+    }
+
+    /// All keys that it touches. In a cluster they are named, so that the server refuses the call as
+    /// a whole while their slot is on its way to another node.
+    fn keys(&self, touched: &mut BTreeSet<Vec<u8>>) {
+        for wire in &self.wires {
+            touched.insert(wire.core.clone().into());
+            if wire.record.is_empty() {
+                let stem = wire.core.strip_suffix("core").unwrap_or_default();
+                touched.extend(PARTS.iter().map(|part| format!("{stem}{part}").into()));
+            }
         }
-        for change in &self.changes {
-            touched.insert(change.key.clone());
-            match change.letter {
-                b'C' => touched.insert(keys.index_of(home, "created")),
-                b'V' => touched.insert(keys.index_of(home, "ready")),
-                _ => continue,
-            };
+        touched.extend(self.checks.iter().map(|check| check.key.clone().into()));
+        for change in self.changes.iter() {
+            touched.insert(change.key.clone().into());
+            touched.extend(change.other_key().map(|key| key.to_vec()));
         }
     }
 
+    fn events(&self) -> usize {
+        self.wires.iter().map(|wire| wire.events).sum()
+    }
+
+    fn arguments(&self) -> usize {
+        GROUP_ARGUMENTS
+            + ITEM_ARGUMENTS * self.wires.len()
+            + CHECK_ARGUMENTS * self.checks.len()
+            + self.changes.arguments()
+    }
+
     fn bytes(&self) -> usize {
-        let changes = self.changes.iter().map(|c| c.key.len() + c.a.len() + c.b.len() + 8);
-        let arguments: usize = self.arguments.iter().map(Bytes::len).sum();
-        self.core.len() + arguments + changes.sum::<usize>()
+        let of_wire = |wire: &Wire| wire.core.len() + wire.record.len() + wire.framed.len() + 32;
+        let of_check = |check: &Check| check.key.len() + check.argument.len();
+        let wires: usize = self.wires.iter().map(of_wire).sum();
+        wires + self.checks.iter().map(of_check).sum::<usize>() + self.changes.bytes()
+    }
+
+    fn write(&self, call: &mut Cmd) {
+        let until = self.times.until.map_or(0, |at| at.0);
+        call.arg(self.home.to_string()).arg(self.times.now.0).arg(until);
+        call.arg(self.wires.len()).arg(self.checks.len()).arg(self.changes.arguments());
+        for Wire { core, revision, record, framed, events } in &self.wires {
+            call.arg(core).arg(&revision[..]).arg(&record[..]).arg(&framed[..]).arg(*events);
+        }
+        for Check { letter, key, argument } in &self.checks {
+            call.arg(&[*letter][..]).arg(key).arg(&argument[..]);
+        }
+        self.changes.write(call);
     }
 }
 
@@ -98,42 +207,23 @@ pub(crate) async fn send(
     for group in groups {
         homes::enter(shared, &group.home).await?;
     }
+    for group in groups {
+        for staged in &group.staged {
+            staged.lay_ready(shared, &group.home).await?;
+        }
+    }
     let window = shared.clock.window();
     let mut call = shared.function(if freeing { "ff_commit_freeing" } else { "ff_commit" });
-    let mut keys = BTreeSet::from([shared.keys.log(&first.home)]);
+    let mut keys = BTreeSet::from([shared.keys.log(&first.home).into_bytes()]);
     if shared.client.is_cluster() {
-        for group in groups {
-            group.wires.iter().for_each(|wire| wire.keys(&shared.keys, &group.home, &mut keys));
-        }
+        groups.iter().for_each(|group| group.keys(&mut keys));
     }
     call.arg(keys.len()).arg(keys);
     shared.begin(&mut call);
-    call.arg(window.behind_ms).arg(window.ahead_ms).arg(sizes(groups));
-    for group in groups {
-        let home = group.home.to_string();
-        for wire in &group.wires {
-            call.arg(&home).arg(&wire.core);
-            for argument in &wire.arguments {
-                call.arg(&argument[..]);
-            }
-            call.arg(wire.changes.len());
-            for Change { letter, key, a, b } in &wire.changes {
-                call.arg(&[*letter][..]).arg(key).arg(&a[..]).arg(&b[..]);
-            }
-        }
-    }
+    call.arg(window.behind_ms).arg(window.ahead_ms).arg(groups.len());
+    groups.iter().for_each(|group| group.write(&mut call));
     let reply = reply::array(shared.send_home(&first.home, &call).await?)?;
     read_reply(shared, &reply, groups)
-}
-
-/// How many items each group has.
-fn sizes(groups: &[Arc<Group>]) -> String {
-    let mut text = String::new();
-    for group in groups {
-        let blank = if text.is_empty() { "" } else { " " };
-        let _ = write!(text, "{blank}{}", group.wires.len());
-    }
-    text
 }
 
 fn read_reply(
@@ -177,6 +267,7 @@ fn outcome(items: &[Value]) -> Result<Committed, EngineError> {
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     items: usize,
+    arguments: usize,
     events: usize,
     bytes: usize,
 }
@@ -184,15 +275,21 @@ pub(crate) struct Load {
 impl Load {
     /// Takes groups on; false, and unchanged, when they are too many for one call.
     pub(crate) fn takes(&mut self, groups: &[Arc<Group>]) -> bool {
-        let wires = || groups.iter().flat_map(|group| &group.wires);
-        let items = self.items + wires().count();
-        let events = self.events + wires().map(|wire| wire.events).sum::<usize>();
-        let bytes = self.bytes + wires().map(Wire::bytes).sum::<usize>();
-        let fits = items <= ITEMS_MOST && events as u64 <= NUMBERS && bytes <= CALL_BYTES;
+        let more = |of: fn(&Group) -> usize| groups.iter().map(|group| of(group)).sum::<usize>();
+        let load = Self {
+            items: self.items + more(|group| group.wires.len()),
+            arguments: self.arguments + more(Group::arguments),
+            events: self.events + more(Group::events),
+            bytes: self.bytes + more(Group::bytes),
+        };
+        let fits = load.items <= ITEMS_MOST
+            && load.arguments <= CALL_ARGUMENTS
+            && load.events as u64 <= NUMBERS
+            && load.bytes <= CALL_BYTES;
         // What is alone goes whatever its size.
         let taken = fits || self.items == 0;
         if taken {
-            *self = Self { items, events, bytes };
+            *self = load;
         }
         taken
     }
@@ -227,18 +324,22 @@ pub(crate) fn calls(
 
 #[cfg(test)]
 mod tests {
+    use ff_core::time::TimestampMs;
+
     use super::*;
 
     fn group(partition: u16, items: usize) -> Arc<Group> {
         let wire = |n| Wire {
             core: format!("{n}:core"),
-            removes: false,
+            revision: Bytes::new(),
+            record: Bytes::new(),
+            framed: Bytes::new(),
             events: 1,
-            arguments: Vec::new(),
-            changes: Vec::new(),
         };
-        let wires = (0..items).map(wire).collect();
-        Arc::new(Group { home: Home::partition(partition), wires })
+        let times = Times { now: TimestampMs(0), until: None };
+        let mut group = Group::new(Home::partition(partition), times);
+        group.wires = (0..items).map(wire).collect();
+        Arc::new(group)
     }
 
     fn places(cluster: bool, groups: &[Arc<Group>]) -> Vec<Vec<usize>> {
@@ -251,7 +352,6 @@ mod tests {
     fn a_group_is_never_cut() {
         let groups = [group(0, 60), group(0, 4), group(0, 1), group(0, 130), group(0, 1)];
         assert_eq!(places(false, &groups), [vec![0, 1], vec![2], vec![3], vec![4]]);
-        assert_eq!(sizes(&groups), "60 4 1 130 1");
     }
 
     #[test]

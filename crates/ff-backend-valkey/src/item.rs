@@ -1,5 +1,6 @@
 //! Turns the net changes of steps into items of `ff_commit`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use ff_core::content::Content;
 use ff_core::error::EngineError;
 use ff_core::event::Event;
 use ff_core::id::{DocumentId, ExecutionId, Home, Namespace, Subject};
-use ff_core::machine::{DedupKey, DedupRecord, FrameChange, RowChange, RowKey};
+use ff_core::machine::{DedupRecord, FrameChange, RowChange, RowKey};
 use ff_core::operation::ClaimNext;
 use ff_core::state::{
     Document, Due, Execution, Flow, MemberCounts, PublicState, QueuePlace, Recounted, Relisted,
@@ -15,7 +16,8 @@ use ff_core::state::{
 use ff_core::time::TimestampMs;
 
 use crate::audit::Places;
-use crate::commit::{Change, Group, Wire};
+use crate::change::Kind;
+use crate::commit::{Check, Group, Staged, Wire};
 use crate::entries::Rows;
 use crate::keys::{Keys, class_of, queue_name};
 use crate::listing::{is_same_member, list_name, member};
@@ -42,6 +44,9 @@ pub(crate) const STOPPED: &str = "s";
 
 /// The one that says that the flow stands under limits.
 pub(crate) const UNDER: &str = "u";
+
+/// Rows of a new record from which on they go before it.
+const STAGED_FROM: usize = 256;
 
 /// In place of a record that a step rests on and leaves as it is.
 const KEPT: &[u8] = b"=";
@@ -123,26 +128,27 @@ pub(crate) fn bundle(
     mut followers: Vec<Follower<'_>>,
 ) -> Result<Bundle, EngineError> {
     let mut left_to = Vec::new();
-    let mut dedups = share_out(net)?.into_iter();
-    let (mut items, mut wires) = (Vec::with_capacity(net.len()), Vec::with_capacity(net.len()));
+    let mut sheet = Sheet::new(home, times, net.len());
+    for (key, record) in &net.dedups {
+        sheet.dedup(shared.keys.dedup(key), record, known.dedups.get(key).and_then(Option::as_ref));
+    }
     for changed in &net.executions {
-        let mut draft = Draft::new(shared, changed.id.into(), times);
-        draft.dedup(dedups.next().flatten(), known);
+        let mut draft = Draft::new(shared, &mut sheet, changed.id.into());
         let taken = leave_to(&mut followers, changed);
         draft.wakes &= taken.is_none();
         left_to.extend(taken);
         draft.execution(changed, known, |flow| net.removes(flow))?;
-        draft.push(&mut items, &mut wires, &changed.events)?;
+        draft.push(&changed.events)?;
     }
     for changed in &net.documents {
-        let mut draft = Draft::new(shared, changed.id.into(), times);
+        let mut draft = Draft::new(shared, &mut sheet, changed.id.into());
         draft.assume(known);
-        draft.dedup(dedups.next().flatten(), known);
         draft.document(changed, known)?;
-        draft.push(&mut items, &mut wires, &changed.events)?;
+        draft.push(&changed.events)?;
     }
-    wires.extend(guards(shared, net, known, times));
-    Ok(Bundle { items, group: Arc::new(Group { home: home.clone(), wires }), left_to })
+    guards(shared, &mut sheet, net, known);
+    let (items, group) = sheet.end();
+    Ok(Bundle { items, group, left_to })
 }
 
 /// Leaves what becomes ready to a caller that will claim, if there is one.
@@ -157,38 +163,23 @@ fn leave_to(followers: &mut [Follower<'_>], changed: &NetExecution<'_>) -> Optio
     Some((follower.caller, Token { namespace: place.namespace.clone(), queue, partition }))
 }
 
-/// Gives each idempotency key to one item: that of its execution, or else any that has none.
-fn share_out<'a>(net: &Net<'a>) -> Result<Vec<Option<&'a (DedupKey, DedupRecord)>>, EngineError> {
-    let mut shares = vec![None; net.len()];
-    for dedup in &net.dedups {
-        let own = net.executions.iter().position(|item| item.id == dedup.1.execution_id);
-        let own = own.filter(|place| shares[*place].is_none());
-        let place = own.or_else(|| shares.iter().position(Option::is_none));
-        let place = place.ok_or_else(|| EngineError::bug("more idempotency keys than changes"))?;
-        shares[place] = Some(*dedup);
-    }
-    Ok(shares)
-}
-
 /// What steps have read and left as it is: they rest on it all the same.
-fn guards(shared: &Shared, net: &Net<'_>, known: &Known, times: Times) -> Vec<Wire> {
-    let mut guards = Vec::new();
+fn guards(shared: &Shared, sheet: &mut Sheet, net: &Net<'_>, known: &Known) {
     for (id, entry) in &known.entries {
         if !net.executions.iter().any(|changed| changed.id == *id) {
-            let mut draft = Draft::new(shared, (*id).into(), times);
+            let mut draft = Draft::new(shared, sheet, (*id).into());
             draft.revision = entry.as_ref().map(|entry| entry.revision());
-            guards.push(draft.guard());
+            draft.guard();
         }
     }
     for (id, found) in &known.documents {
         if !net.documents.iter().any(|changed| changed.id == id) {
-            let mut draft = Draft::new(shared, id.into(), times);
+            let mut draft = Draft::new(shared, sheet, id.into());
             draft.assume(known);
             draft.revision = found.as_ref().map(|found| document::revision(found));
-            guards.push(draft.guard());
+            draft.guard();
         }
     }
-    guards
 }
 
 /// An item that changes no record and lists an execution as its record says, whatever lists say
@@ -203,10 +194,13 @@ pub(crate) fn relist(
     let mut known = Known::default();
     known.entries.insert(id, entry.cloned());
     let execution = entry.map(|entry| &entry.execution);
-    let mut draft = Draft::new(shared, id.into(), Times { now, until: None });
+    let subject = Subject::from(id);
+    let mut sheet = Sheet::new(&subject.home(), Times { now, until: None }, 1);
+    let mut draft = Draft::new(shared, &mut sheet, subject);
     draft.relist(execution.map(|execution| &**execution), places);
     draft.execution(&NetExecution::unchanged(id, execution), &known, |_| false)?;
-    draft.alone()
+    draft.push(&[])?;
+    Ok(sheet.alone())
 }
 
 /// As [`relist`], for a document, and writes down anew how many executions of which state belong to
@@ -218,59 +212,82 @@ pub(crate) fn relist_document(
     places: &Places,
     now: TimestampMs,
 ) -> Result<Bundle, EngineError> {
-    let mut draft = Draft::new(shared, id.into(), Times { now, until: None });
+    let mut sheet = Sheet::new(&id.home, Times { now, until: None }, 1);
+    let mut draft = Draft::new(shared, &mut sheet, id.into());
     draft.relist_document(id, found.map(|found| &**found), places);
     draft.document(&NetDocument::unchanged(id, found), &Known::default())?;
-    draft.alone()
+    draft.push(&[])?;
+    Ok(sheet.alone())
+}
+
+/// A group in the making.
+struct Sheet {
+    items: Vec<Item>,
+    group: Group,
+}
+
+impl Sheet {
+    fn new(home: &Home, times: Times, items: usize) -> Self {
+        let mut group = Group::new(home.clone(), times);
+        group.wires.reserve_exact(items);
+        Self { items: Vec::with_capacity(items), group }
+    }
+
+    /// Remembers a submit under its key.
+    fn dedup(&mut self, key: String, record: &DedupRecord, stored: Option<&Bytes>) {
+        self.group.checks.push(Check::stands(key.clone(), stored.cloned().unwrap_or_default()));
+        self.group.changes.add(Kind::Dedup, key, vec![encode_dedup(record).into()]);
+    }
+
+    fn end(self) -> (Vec<Item>, Arc<Group>) {
+        (self.items, Arc::new(self.group))
+    }
+
+    fn alone(self) -> Bundle {
+        let (items, group) = self.end();
+        Bundle { items, group, left_to: Vec::new() }
+    }
 }
 
 /// An item in the making.
 struct Draft<'a> {
     keys: &'a Keys,
+    sheet: &'a mut Sheet,
     subject: Subject,
+    /// Its member in sorted sets.
+    raw: Bytes,
     home: Home,
-    times: Times,
+    now: TimestampMs,
     /// Whether the function wakes who waits: in a cluster the caller does.
     wakes: bool,
     /// The revision that was read; none: there was no record.
     revision: Option<Vec<u8>>,
     record: Vec<u8>,
-    dedup: (Bytes, Bytes),
     after: Option<After>,
     ready: Option<String>,
     due: Option<TimestampMs>,
-    changes: Vec<Change>,
     since: Option<u64>,
     beside: Vec<RowChange>,
 }
 
 impl<'a> Draft<'a> {
-    fn new(shared: &'a Shared, subject: Subject, times: Times) -> Self {
+    fn new(shared: &'a Shared, sheet: &'a mut Sheet, subject: Subject) -> Self {
         Self {
             keys: &shared.keys,
+            now: sheet.group.times.now,
+            sheet,
             home: subject.home(),
+            raw: subject::short(&subject).into(),
             subject,
-            times,
             wakes: !shared.client.is_cluster(),
             revision: None,
             record: Vec::new(),
-            dedup: (Bytes::new(), Bytes::new()),
             after: None,
             ready: None,
             due: None,
-            changes: Vec::with_capacity(4),
             since: None,
             beside: Vec::new(),
         }
-    }
-
-    /// Remembers a submit under its key.
-    fn dedup(&mut self, dedup: Option<&(DedupKey, DedupRecord)>, known: &Known) {
-        let Some((key, record)) = dedup else { return };
-        let name = self.keys.dedup(key);
-        self.change(b'D', name.clone(), encode_dedup(record), "");
-        let stored = known.dedups.get(key).and_then(Option::as_ref);
-        self.dedup = (name.into(), stored.cloned().unwrap_or_default());
     }
 
     /// `removes`: a flow goes with all that is counted of it.
@@ -292,12 +309,17 @@ impl<'a> Draft<'a> {
         {
             let tally = self.keys.tally(&counted.flow);
             for (field, delta) in counted.deltas() {
-                self.change(b'I', tally.clone(), field.to_string(), delta.to_string());
+                self.change_pair(
+                    Kind::CountMember,
+                    tally.clone(),
+                    field.to_string(),
+                    delta.to_string(),
+                );
             }
         }
         for (counted, delta) in lane_counts::changes(before, after) {
             let lanes = self.keys.lanes(&self.home, counted.namespace);
-            self.change(b'J', lanes, counted.field(), delta.to_string());
+            self.change_pair(Kind::CountLane, lanes, counted.field(), delta.to_string());
         }
         self.rows(&changed.rows);
         for change in &changed.frames {
@@ -308,12 +330,11 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What is thought to be absent must be so. Comes before all that is changed.
+    /// What is thought to be absent must be so.
     fn assume(&mut self, known: &Known) {
         let hash = self.keys.beside_of(&self.subject);
         for key in known.assumed_of(&self.subject) {
-            let (key, hash) = (row_field(key), hash.clone());
-            self.changes.push(Change { letter: b'A', key: hash, a: key.into(), b: Bytes::new() });
+            self.sheet.group.checks.push(Check::absent(hash.clone(), row_field(key)));
         }
     }
 
@@ -348,69 +369,72 @@ impl<'a> Draft<'a> {
 
     fn mark(&mut self, id: &DocumentId, field: &'static str, before: bool, after: bool) {
         if before != after {
-            let letter = if after { b'H' } else { b'E' };
-            self.change(letter, self.keys.tally(id), field, "1");
+            let tally = self.keys.tally(id);
+            if after {
+                self.change_pair(Kind::Set, tally, field, "1");
+            } else {
+                self.change(Kind::Unset, tally, field);
+            }
         }
     }
 
     /// Ends it: the item, and what the function is given of it.
-    fn push(
-        self,
-        items: &mut Vec<Item>,
-        wires: &mut Vec<Wire>,
-        events: &[&Event],
-    ) -> Result<(), EngineError> {
+    fn push(mut self, events: &[&Event]) -> Result<(), EngineError> {
         if events.len() as u64 > NUMBERS {
             let detail = format!("{} events of {:?} in one call", events.len(), self.subject);
             return Err(EngineError::bug(detail));
         }
         let framed = log::encode_all(events)?;
-        let first = wires.is_empty();
-        let (mut draft, events) = (self, events.len());
-        let (subject, after) = (draft.subject.clone(), draft.after.take());
-        let (ready, due) = (draft.ready.take(), draft.due);
-        let (since, rows) = (draft.since, std::mem::take(&mut draft.beside));
-        let record = Bytes::from(std::mem::take(&mut draft.record));
-        wires.push(draft.wire(&record, framed, events, first));
-        items.push(Item { subject, after, ready, due, events, since, rows });
+        let record = Bytes::from(std::mem::take(&mut self.record));
+        // With an event the store puts its number before the rest.
+        let left_out = if !events.is_empty() && !record.is_empty() { NUMBER_BYTES } else { 0 };
+        let wire = self.wire(record.slice(left_out..), framed, events.len());
+        self.sheet.group.wires.push(wire);
+        self.sheet.items.push(Item {
+            subject: self.subject,
+            after: self.after,
+            ready: self.ready,
+            due: self.due,
+            events: events.len(),
+            since: self.since,
+            rows: self.beside,
+        });
         Ok(())
     }
 
-    /// An item that is a group of its own, without events.
-    fn alone(self) -> Result<Bundle, EngineError> {
-        let (home, mut items, mut wires) = (self.home.clone(), Vec::new(), Vec::new());
-        self.push(&mut items, &mut wires, &[])?;
-        Ok(Bundle { items, group: Arc::new(Group { home, wires }), left_to: Vec::new() })
-    }
-
     /// Only looks whether the record is as it was read.
-    fn guard(self) -> Wire {
-        self.wire(&Bytes::from_static(KEPT), Vec::new(), 0, false)
+    fn guard(mut self) {
+        let wire = self.wire(Bytes::from_static(KEPT), Vec::new(), 0);
+        self.sheet.group.wires.push(wire);
     }
 
-    /// `first`: it looks at the time for its whole group.
-    fn wire(self, record: &Bytes, framed: Vec<u8>, events: usize, first: bool) -> Wire {
-        // With an event the store puts its number before the rest.
-        let left_out = if events > 0 && !record.is_empty() { NUMBER_BYTES } else { 0 };
-        let removes = record.is_empty();
-        let until = self.times.until.filter(|_| first);
-        let arguments = vec![
-            subject::short(&self.subject).into(),
-            self.revision.unwrap_or_default().into(),
-            until.map_or(0, |at| at.0).to_string().into(),
-            self.times.now.0.to_string().into(),
-            self.dedup.0,
-            self.dedup.1,
-            record.slice(left_out..),
-            framed.into(),
-            events.to_string().into(),
-        ];
+    fn wire(&mut self, record: Bytes, framed: Vec<u8>, events: usize) -> Wire {
         let core = self.keys.core_of(&self.subject);
-        Wire { core, removes, events, arguments, changes: self.changes }
+        let revision = self.revision.take().unwrap_or_default().into();
+        Wire { core, revision, record, framed: framed.into(), events }
     }
 
-    fn change(&mut self, letter: u8, key: String, a: impl Into<Bytes>, b: impl Into<Bytes>) {
-        self.changes.push(Change { letter, key, a: a.into(), b: b.into() });
+    fn change(&mut self, kind: Kind, key: String, argument: impl Into<Bytes>) {
+        self.sheet.group.changes.add(kind, key, vec![argument.into()]);
+    }
+
+    fn change_pair(&mut self, kind: Kind, key: String, a: impl Into<Bytes>, b: impl Into<Bytes>) {
+        self.sheet.group.changes.add(kind, key, vec![a.into(), b.into()]);
+    }
+
+    /// Enters a sorted set, as its member.
+    fn enter(&mut self, key: String, score: String) {
+        self.change_pair(Kind::Enter, key, score, self.raw.clone());
+    }
+
+    fn leave(&mut self, key: String) {
+        self.change(Kind::Leave, key, self.raw.clone());
+    }
+
+    fn leave_queue(&mut self, queue: String) {
+        let key = self.index_key(&Keys::queue_index(&queue));
+        self.leave(key.clone());
+        self.change_pair(Kind::LeftQueue, key, self.index_key("ready"), queue);
     }
 
     fn index_key(&self, name: &str) -> String {
@@ -444,7 +468,7 @@ impl<'a> Draft<'a> {
         // Whatever rewrites the record lists the attempt that a noted claim had replaced.
         let unlisted = after.unlisted.take();
         for attempt in unlisted.iter().chain(changed.archived.iter().copied()) {
-            self.change(b'R', self.keys.attempts(id), crate::query::encode(attempt)?, "");
+            self.change(Kind::Append, self.keys.attempts(id), crate::query::encode(attempt)?);
         }
         for (index, result) in &changed.results {
             if let Some((index, earlier)) = after.result.take() {
@@ -465,42 +489,60 @@ impl<'a> Draft<'a> {
         if is_inline(payload) {
             return Some(payload.clone());
         }
-        self.change(b'P', self.keys.payload(id), payload.clone(), "");
+        self.change(Kind::Put, self.keys.payload(id), payload.clone());
         None
     }
 
-    /// Rows beside the record. They go with it.
+    /// Rows beside the record. They go with it. Of a row that steps changed several times, the last
+    /// change counts.
     fn rows(&mut self, rows: &[&RowChange]) {
-        for RowChange { key, bytes } in rows {
-            let (hash, field) = (self.keys.beside_of(&self.subject), row_field(key));
+        let hash = self.keys.beside_of(&self.subject);
+        let mut last = HashMap::with_capacity(rows.len());
+        last.extend(rows.iter().enumerate().map(|(place, row)| (&row.key, place)));
+        let rows = rows.iter().enumerate().filter(|(place, row)| last[&row.key] == *place);
+        let rows: Vec<_> = rows.map(|(_, row)| (row_field(&row.key), row.bytes.as_ref())).collect();
+        if self.revision.is_none() && rows.len() > STAGED_FROM {
+            let rows = rows.into_iter().filter_map(|(field, bytes)| Some((field, bytes?.clone())));
+            self.stage(hash, rows.collect());
+            return;
+        }
+        for (field, bytes) in rows {
             match bytes {
-                Some(bytes) => self.change(b'H', hash, field, bytes.clone()),
-                None => self.change(b'E', hash, field, ""),
+                Some(bytes) => self.change_pair(Kind::Set, hash.clone(), field, bytes.clone()),
+                None => self.change(Kind::Unset, hash.clone(), field),
             }
         }
+    }
+
+    /// Rows of a new record that are too many for one call are laid ready before it.
+    fn stage(&mut self, hash: String, rows: Vec<(Vec<u8>, Bytes)>) {
+        let staged = Staged::new(&hash, rows);
+        self.sheet.group.checks.push(Check::staged(&staged));
+        self.change(Kind::Move, hash, staged.key.clone());
+        self.sheet.group.staged.push(staged);
     }
 
     /// Output of an attempt.
     fn frames(&mut self, id: ExecutionId, change: &FrameChange) -> Result<(), EngineError> {
         let attempt = change.attempt_index;
         if change.first {
-            self.change(b'R', self.keys.streams(id), attempt.to_string(), "");
+            self.change(Kind::Append, self.keys.streams(id), attempt.to_string());
         }
         for frame in &change.frames {
             let key = self.keys.frames(id, attempt, frame.mode);
-            self.change(b'F', key, frame.id.to_string(), frames::encode(frame)?);
+            self.change_pair(Kind::Frame, key, frame.id.to_string(), frames::encode(frame)?);
         }
         for shelf in &change.shelves {
             let key = || self.keys.frames(id, attempt, shelf.mode);
             if shelf.drops > 0 {
-                self.change(b'K', key(), shelf.kept.to_string(), "");
+                self.change(Kind::Keep, key(), shelf.kept.to_string());
             }
             if let Some(until) = shelf.until {
-                self.change(b'U', key(), until.0.to_string(), "");
+                self.change(Kind::Until, key(), until.0.to_string());
             }
         }
         if !change.frames.is_empty() {
-            self.change(b'T', self.keys.told(id.partition()), "", "");
+            self.change(Kind::Tell, self.keys.told(id.partition()), self.raw.clone());
         }
         Ok(())
     }
@@ -513,23 +555,23 @@ impl<'a> Draft<'a> {
         result: &Content,
     ) -> Result<(), EngineError> {
         let content = crate::query::encode(result)?;
-        self.change(b'H', self.keys.results(id), index.to_string(), content);
+        self.change_pair(Kind::Set, self.keys.results(id), index.to_string(), content);
         Ok(())
     }
 
     /// An entry of the list that searches walk.
     fn list_created(&mut self, execution: &Execution) {
         let created = execution.about.created_at.0;
-        if self.times.now.0 - created >= DISORDER_MS {
+        if self.now.0 - created >= DISORDER_MS {
             // A member that is made long after its flow was submitted.
-            self.change(b'Z', self.index_key(OLD), created.to_string(), "");
+            self.enter(self.index_key(OLD), created.to_string());
             return;
         }
         let mut entry = Vec::with_capacity(22);
         push_uint(&mut entry, created.unsigned_abs(), 6);
         entry.extend_from_slice(execution.id.uuid().as_bytes());
         let bucket = self.index_key(&format!("created:{}", created.div_euclid(HOUR_MS)));
-        self.change(b'C', bucket, entry, self.index_key("created"));
+        self.change_pair(Kind::Created, bucket, self.index_key("created"), entry);
     }
 
     /// Queue place, lease, timer and lists, from the difference.
@@ -545,15 +587,14 @@ impl<'a> Draft<'a> {
         self.timer("timers", other(before), other(after));
         self.lists(&Relisted::between(before, after));
         if after.is_none() {
-            self.change(b'X', self.index_key(OLD), "", "");
+            self.leave(self.index_key(OLD));
         }
     }
 
     /// All that lists the execution, not only what differs.
     fn relist(&mut self, execution: Option<&Execution>, places: &Places) {
         for queue in &places.queues {
-            let key = self.index_key(&Keys::queue_index(queue));
-            self.change(b'V', key, self.index_key("ready"), queue.clone());
+            self.leave_queue(queue.clone());
         }
         let place = execution.and_then(Execution::queue_place);
         self.queue(None, place.as_ref());
@@ -587,9 +628,9 @@ impl<'a> Draft<'a> {
             let tally = self.keys.tally(id);
             match count {
                 Some((_, count)) => {
-                    self.change(b'H', tally, field.to_string(), count.to_string());
+                    self.change_pair(Kind::Set, tally, field.to_string(), count.to_string());
                 }
-                None => self.change(b'E', tally, field.to_string(), ""),
+                None => self.change(Kind::Unset, tally, field.to_string()),
             }
         }
     }
@@ -597,7 +638,7 @@ impl<'a> Draft<'a> {
     /// Takes it out of all lists that name it.
     fn unlist(&mut self, places: &Places) {
         for (list, name) in &places.lists {
-            self.change(b'O', self.index_key(list), member(&self.subject, *name), "");
+            self.change(Kind::Leave, self.index_key(list), member(&self.subject, *name));
         }
     }
 
@@ -605,13 +646,13 @@ impl<'a> Draft<'a> {
         for listing in &change.into {
             let key = self.index_key(&list_name(listing.list, listing.namespace));
             let member = member(&self.subject, listing.name);
-            self.change(b'L', key, listing.at.0.to_string(), member);
+            self.change_pair(Kind::Enter, key, listing.at.0.to_string(), member);
         }
         for listing in &change.out {
             // An entry of the same name has overwritten it.
             if !change.into.iter().any(|new| is_same_member(listing, new)) {
                 let key = self.index_key(&list_name(listing.list, listing.namespace));
-                self.change(b'O', key, member(&self.subject, listing.name), "");
+                self.change(Kind::Leave, key, member(&self.subject, listing.name));
             }
         }
     }
@@ -620,21 +661,20 @@ impl<'a> Draft<'a> {
         let (old, name) = (old.map(queue_name), new.map(queue_name));
         // In the same queue the new score overwrites the old one.
         if let Some(old) = old.filter(|old| Some(old) != name.as_ref()) {
-            let queue = self.index_key(&Keys::queue_index(&old));
-            self.change(b'V', queue, self.index_key("ready"), old);
+            self.leave_queue(old);
         }
         let (Some(place), Some(name)) = (new, name) else { return };
         let score = place.score.to_string();
         let queue = self.index_key(&Keys::queue_index(&name));
-        self.change(b'Z', queue, score.clone(), "");
-        self.change(b'Y', self.index_key("ready"), score, name.clone());
+        self.enter(queue, score.clone());
+        self.change_pair(Kind::Ready, self.index_key("ready"), score, name.clone());
         if !place.class.is_empty() {
             let csv = place.class.as_csv().to_owned();
-            self.change(b'N', self.index_key("classes"), class_of(place.class), csv);
+            self.change_pair(Kind::SetNew, self.index_key("classes"), class_of(place.class), csv);
         }
         if let Some(partition) = self.home.flow_partition().filter(|_| self.wakes) {
             let list = self.keys.wake(place.namespace, &name);
-            self.change(b'W', list, partition.to_string(), "");
+            self.change(Kind::Wake, list, partition.to_string());
         }
         self.ready = Some(name);
     }
@@ -649,10 +689,10 @@ impl<'a> Draft<'a> {
         let key = self.index_key(index);
         match after.map(|due| due.at) {
             Some(at) => {
-                self.change(b'Z', key, at.to_string(), "");
+                self.enter(key, at.to_string());
                 self.due = Some(self.due.map_or(at, |due| due.min(at)));
             }
-            None => self.change(b'X', key, "", ""),
+            None => self.leave(key),
         }
     }
 }

@@ -9,6 +9,7 @@ mod apply;
 mod attendance;
 mod audit;
 mod boot;
+mod change;
 mod claim;
 mod classes;
 mod client;

@@ -36,11 +36,12 @@ const HELPERS: [&str; 7] = [
     include_str!("../lua/lib/wake.lua"),
 ];
 
-const FUNCTIONS: [&str; 18] = [
+const FUNCTIONS: [&str; 19] = [
     include_str!("../lua/version.lua"),
     include_str!("../lua/partitions.lua"),
     include_str!("../lua/keyring.lua"),
     include_str!("../lua/commit.lua"),
+    include_str!("../lua/stage.lua"),
     include_str!("../lua/claim.lua"),
     include_str!("../lua/peek.lua"),
     include_str!("../lua/lane.lua"),

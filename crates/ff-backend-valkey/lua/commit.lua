@@ -7,10 +7,10 @@
 -- Arguments: call version; prefix; how far the time of a decision may lie behind and ahead of the
 -- store's clock; number of groups. Each group: home; time that the machine was given; instant from
 -- which on it must not happen any more (0 for none); number of items; number of checks; number of
--- arguments of index changes. Each item: key of the record; revision that was read (6 bytes, empty:
+-- keys that must not be there; number of arguments of index changes. Each item: key of the record; revision that was read (6 bytes, empty:
 -- must be absent); new record (empty: remove; `=`: it was only read; with an event its first 6 bytes
 -- are left out and hold the last event's number); framed events (empty: none); how many they are.
--- Each check: a letter, a key and an argument (see CHECKS). Each index change: a letter, a key and
+-- Each check: a letter, a key and an argument (see CHECKS). The keys. Each index change: a letter, a key and
 -- as many arguments as CHANGES says; a small letter, a key, a number and so many arguments make the
 -- same change several times.
 -- Reply: the store's time, then for each item the number of its last event, 0 without one; -1 when
@@ -19,7 +19,7 @@
 -- Errors: FFCALLVERSION. Events: those given.
 -- ff_commit_freeing is the same and may run at maxmemory: for what ends work or removes it.
 
-local GROUP_ARGUMENTS, ITEM_ARGUMENTS, CHECK_ARGUMENTS = 6, 5, 3
+local GROUP_ARGUMENTS, ITEM_ARGUMENTS, CHECK_ARGUMENTS = 7, 5, 3
 local CHANGED, TIME_OFF = -1, -2
 
 -- In place of a record that stays as it is.
@@ -239,12 +239,31 @@ local function write_batch(batch)
   write_counts(batch.lanes, add_to_lane)
 end
 
--- Where the parts of the group at `at` stand: items, checks, index changes, and what follows it.
+-- Where the parts of the group at `at` stand: items, checks, keys that must not be there, index
+-- changes, and what follows it.
 local function parts_of(args, at)
   local items = at + GROUP_ARGUMENTS
   local checks = items + ITEM_ARGUMENTS * tonumber(args[at + 3])
-  local changes = checks + CHECK_ARGUMENTS * tonumber(args[at + 4])
-  return items, checks, changes, changes + tonumber(args[at + 5])
+  local absent = checks + CHECK_ARGUMENTS * tonumber(args[at + 4])
+  local changes = absent + tonumber(args[at + 5])
+  return items, checks, absent, changes, changes + tonumber(args[at + 6])
+end
+
+-- Whether none of the keys from one argument to another is there, or was made by the same call.
+local function are_absent(args, from, to, touched)
+  for first = from, to, PORTION do
+    if redis.call('EXISTS', unpack(args, first, math.min(first + PORTION - 1, to))) > 0 then
+      return false
+    end
+  end
+  if touched then
+    for i = from, to do
+      if touched[args[i]] then
+        return false
+      end
+    end
+  end
+  return true
 end
 
 -- Why the group at `at` may not be written; nil when all that it read is still so. `touched`: what
@@ -257,18 +276,21 @@ local function hindrance(args, at, now, behind, ahead, touched)
   if not_after ~= '0' and now >= tonumber(not_after) then
     return CHANGED
   end
-  local items, checks, changes = parts_of(args, at)
+  local items, checks, absent, changes = parts_of(args, at)
   for item = items, checks - 1, ITEM_ARGUMENTS do
     local key = args[item]
     if (touched and touched[key]) or redis.call('GETRANGE', key, 6, 11) ~= args[item + 1] then
       return CHANGED
     end
   end
-  for check = checks, changes - 1, CHECK_ARGUMENTS do
+  for check = checks, absent - 1, CHECK_ARGUMENTS do
     local key = args[check + 1]
     if (touched and touched[key]) or not CHECKS[args[check]](key, args[check + 2]) then
       return CHANGED
     end
+  end
+  if absent < changes and not are_absent(args, absent, changes - 1, touched) then
+    return CHANGED
   end
   return nil
 end
@@ -302,7 +324,7 @@ end
 -- A group of one item, the most frequent call.
 local function commit_one(call)
   local args, at = call.args, call.at
-  local item, _, changes, behind = parts_of(args, at)
+  local item, _, _, changes, behind = parts_of(args, at)
   local number, events = 0, args[item + 3]
   if events ~= '' then
     local count = tonumber(args[item + 4])
@@ -317,7 +339,7 @@ end
 local function examine(call, at)
   local args, touched = call.args, call.touched
   local why = hindrance(args, at, call.now, call.behind, call.ahead, touched)
-  local items, checks, changes, behind = parts_of(args, at)
+  local items, checks, absent, changes, behind = parts_of(args, at)
   for item = items, checks - 1, ITEM_ARGUMENTS do
     call.count = call.count + 1
     call.reply[call.count + 1] = why or 0
@@ -331,7 +353,7 @@ local function examine(call, at)
   end
   if not why then
     append(call.changes, changes, behind)
-    for check = checks, changes - 1, CHECK_ARGUMENTS do
+    for check = checks, absent - 1, CHECK_ARGUMENTS do
       if args[check] == 'G' then
         touched[args[check + 1]] = true
       end

@@ -27,7 +27,7 @@ const CALL_BYTES: usize = 1 << 20;
 const CALL_ARGUMENTS: usize = 2_000;
 
 /// Arguments of each group, item and check beside what is counted apart.
-const GROUP_ARGUMENTS: usize = 6;
+const GROUP_ARGUMENTS: usize = 7;
 const ITEM_ARGUMENTS: usize = 5;
 const CHECK_ARGUMENTS: usize = 3;
 
@@ -48,6 +48,8 @@ pub(crate) struct Group {
     pub(crate) wires: Vec<Wire>,
     /// What must be so beside the records.
     pub(crate) checks: Vec<Check>,
+    /// Keys of records that must be absent and stay so.
+    pub(crate) absent: Vec<String>,
     /// Index changes of all items.
     pub(crate) changes: Changes,
     /// What is laid ready before the call.
@@ -144,7 +146,8 @@ pub(crate) enum Committed {
 impl Group {
     pub(crate) fn new(home: Home, times: Times) -> Self {
         let (wires, checks, staged) = (Vec::new(), Vec::new(), Vec::new());
-        Self { home, times, wires, checks, changes: Changes::default(), staged }
+        let (absent, changes) = (Vec::new(), Changes::default());
+        Self { home, times, wires, checks, absent, changes, staged }
     }
 
     /// All keys that it touches. In a cluster they are named, so that the server refuses the call as
@@ -158,6 +161,7 @@ impl Group {
             }
         }
         touched.extend(self.checks.iter().map(|check| check.key.clone().into()));
+        touched.extend(self.absent.iter().map(|key| key.clone().into()));
         for change in self.changes.iter() {
             touched.insert(change.key.clone().into());
             touched.extend(change.other_key().map(|key| key.to_vec()));
@@ -172,6 +176,7 @@ impl Group {
         GROUP_ARGUMENTS
             + ITEM_ARGUMENTS * self.wires.len()
             + CHECK_ARGUMENTS * self.checks.len()
+            + self.absent.len()
             + self.changes.arguments()
     }
 
@@ -179,19 +184,24 @@ impl Group {
         let of_wire = |wire: &Wire| wire.core.len() + wire.record.len() + wire.framed.len() + 32;
         let of_check = |check: &Check| check.key.len() + check.argument.len();
         let wires: usize = self.wires.iter().map(of_wire).sum();
-        wires + self.checks.iter().map(of_check).sum::<usize>() + self.changes.bytes()
+        let absent: usize = self.absent.iter().map(String::len).sum();
+        wires + absent + self.checks.iter().map(of_check).sum::<usize>() + self.changes.bytes()
     }
 
     fn write(&self, call: &mut Cmd) {
         let until = self.times.until.map_or(0, |at| at.0);
         call.arg(self.home.to_string()).arg(self.times.now.0).arg(until);
-        call.arg(self.wires.len()).arg(self.checks.len()).arg(self.changes.arguments());
+        call.arg(self.wires.len()).arg(self.checks.len()).arg(self.absent.len());
+        call.arg(self.changes.arguments());
         for Wire { core, revision, record, framed, events } in &self.wires {
             call.arg(core).arg(&revision[..]).arg(&record[..]).arg(&framed[..]).arg(*events);
         }
         for Check { letter, key, argument } in &self.checks {
             call.arg(&[*letter][..]).arg(key).arg(&argument[..]);
         }
+        self.absent.iter().for_each(|key| {
+            call.arg(key);
+        });
         self.changes.write(call);
     }
 }

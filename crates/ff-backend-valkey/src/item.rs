@@ -142,7 +142,7 @@ pub(crate) fn bundle(
     }
     for changed in &net.documents {
         let mut draft = Draft::new(shared, &mut sheet, changed.id.into());
-        draft.assume(known);
+        draft.assume(known, changed.before.is_some());
         draft.document(changed, known)?;
         draft.push(&changed.events)?;
     }
@@ -175,7 +175,7 @@ fn guards(shared: &Shared, sheet: &mut Sheet, net: &Net<'_>, known: &Known) {
     for (id, found) in &known.documents {
         if !net.documents.iter().any(|changed| changed.id == id) {
             let mut draft = Draft::new(shared, sheet, id.into());
-            draft.assume(known);
+            draft.assume(known, found.is_some());
             draft.revision = found.as_ref().map(|found| document::revision(found));
             draft.guard();
         }
@@ -330,8 +330,11 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What is thought to be absent must be so.
-    fn assume(&mut self, known: &Known) {
+    /// What is thought to be absent must be so. Without a record there are no rows.
+    fn assume(&mut self, known: &Known, is_there: bool) {
+        if !is_there {
+            return;
+        }
         let hash = self.keys.beside_of(&self.subject);
         for key in known.assumed_of(&self.subject) {
             self.sheet.group.checks.push(Check::absent(hash.clone(), row_field(key)));
@@ -402,8 +405,12 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Only looks whether the record is as it was read.
+    /// Only looks whether the record is as it was read, or still absent.
     fn guard(mut self) {
+        if self.revision.is_none() {
+            self.sheet.group.absent.push(self.keys.core_of(&self.subject));
+            return;
+        }
         let wire = self.wire(Bytes::from_static(KEPT), Vec::new(), 0);
         self.sheet.group.wires.push(wire);
     }

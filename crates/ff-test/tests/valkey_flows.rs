@@ -212,6 +212,39 @@ async fn what_many_members_need_is_read_at_once() {
     assert_sound(&store).await;
 }
 
+/// How many arguments the longest call had since the log of calls was opened, and whether a function
+/// was called.
+fn longest_call(server: &Server, function: &str) -> (usize, bool) {
+    let log = server.pieces(&[b"SLOWLOG", b"GET", b"-1"]).unwrap();
+    let log: Vec<_> = log.iter().map(|piece| String::from_utf8_lossy(piece)).collect();
+    let left_out = |piece: &str| {
+        let count = piece.strip_prefix("... (")?.strip_suffix(" more arguments)")?;
+        count.parse::<usize>().ok()
+    };
+    let longest = log.iter().filter_map(|piece| left_out(piece)).max().unwrap_or_default();
+    (longest, log.iter().any(|piece| piece == function))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_graph_is_laid_ready_in_portions() {
+    const MEMBERS: usize = 1_000;
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    for setting in [["slowlog-max-len", "100000"], ["slowlog-log-slower-than", "0"]] {
+        server.command(&["CONFIG", "SET", setting[0], setting[1]]).unwrap();
+    }
+    let id = submit(&store, MEMBERS).await;
+    let tasks = take(&store, 200).await;
+    complete_all(&[Arc::clone(&store)], tasks).await;
+    let (longest, staged) = longest_call(&server, "ff_stage");
+    assert!(staged, "the graph went in one call");
+    assert!(longest < 2_500, "a call of {longest} arguments holds others up");
+    assert_eq!(describe(&store, id).await.node_count as usize, MEMBERS + 1);
+    let left = server.command(&["KEYS", "*:beside:*"]).unwrap();
+    assert_eq!(left, "", "what was laid ready has not moved");
+    assert_sound(&store).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn inputs_are_those_that_another_process_left() {
     let server = Server::start(ServerOptions::default());

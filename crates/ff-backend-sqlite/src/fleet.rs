@@ -9,7 +9,7 @@ use ff_core::read::{
     Answer, DescribeLane, DescribeWorker, LaneFound, LaneSnapshot, Leaf, LeasePosition, LeaseWalk,
     ListLanes, ListWorkers, ListedLease, Page, Query, Record, WorkerSnapshot,
 };
-use ff_core::state::{Document, Execution, LaneState, List, MemberCounts, PublicState};
+use ff_core::state::{Document, Execution, List, MemberCounts, PublicState, Surroundings};
 use ff_core::time::TimestampMs;
 use ff_relational::{decode_document, decode_execution};
 use rusqlite::{Connection, Row, params};
@@ -22,33 +22,34 @@ use crate::statements;
 /// Eligible executions of a lane that are looked at for the oldest.
 const ELIGIBLE_LOOKED_AT: u32 = 1_000;
 
-/// States of lanes, each read once.
-pub(crate) struct Lanes<'a> {
+/// Lanes and flows around executions, each read once.
+pub(crate) struct Around<'a> {
     connection: &'a Connection,
-    known: HashMap<DocumentId, LaneState>,
+    known: HashMap<DocumentId, Surroundings>,
 }
 
-impl<'a> Lanes<'a> {
+impl<'a> Around<'a> {
     pub(crate) fn new(connection: &'a Connection) -> Self {
         Self { connection, known: HashMap::new() }
     }
 
-    /// The record as it reads in its lane.
+    /// The record as it reads amid what stands around it.
     pub(crate) fn show(&mut self, record: Record) -> Result<Record, EngineError> {
-        let state = self.state(&record.namespace, &record.lane)?;
-        Ok(record.in_lane(state))
+        let lane = self.look_at(DocumentId::lane(&record.namespace, &record.lane))?.lane;
+        let flow = record.awaited_flow().map(|flow| self.look_at(flow)).transpose()?;
+        let flow_stops = flow.is_some_and(|flow| flow.flow_stops);
+        Ok(record.amid(Surroundings { lane, flow_stops }))
     }
 
-    fn state(&mut self, namespace: &Namespace, lane: &LaneId) -> Result<LaneState, EngineError> {
-        let id = DocumentId::lane(namespace, lane);
+    /// What a lane or a flow means to what stands in it.
+    fn look_at(&mut self, id: DocumentId) -> Result<Surroundings, EngineError> {
         if let Some(known) = self.known.get(&id) {
             return Ok(*known);
         }
-        let document = load::document(self.connection, &id)?;
-        let lane = document.as_ref().and_then(Document::lane);
-        let state = lane.map_or(LaneState::default(), |lane| lane.state);
-        self.known.insert(id, state);
-        Ok(state)
+        let found = load::document(self.connection, &id)?;
+        let around = found.as_ref().map(Surroundings::by).unwrap_or_default();
+        self.known.insert(id, around);
+        Ok(around)
     }
 }
 

@@ -19,7 +19,7 @@ use ff_relational::{decode_attempt, decode_document, decode_event, decode_execut
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::fault;
-use crate::fleet::{self, Lanes};
+use crate::fleet::{self, Around};
 use crate::load::{self, document_at, id_at, uuid_at};
 use crate::{audit, frames, routes, schema, statements, writer};
 
@@ -249,8 +249,8 @@ fn search(
         }
     }
     let mut page = leaf.finish(|last| query.cursor_after(last));
-    let mut lanes = Lanes::new(connection);
-    let shown = page.items.into_iter().map(|record| lanes.show(record));
+    let mut around = Around::new(connection);
+    let shown = page.items.into_iter().map(|record| around.show(record));
     page.items = shown.collect::<Result<_, _>>()?;
     Ok(page)
 }

@@ -10,7 +10,7 @@ use ff_core::read::{
     DescribeLane, LaneFound, LaneSnapshot, ListLanes, Listed, Page, Record, Seen, Walk,
     WorkerSnapshot,
 };
-use ff_core::state::{Document, LaneState, List, ListingPosition, PublicState};
+use ff_core::state::{Document, List, ListingPosition, PublicState, Surroundings};
 use ff_core::time::TimestampMs;
 use redis::{Cmd, Value};
 
@@ -208,39 +208,46 @@ async fn worked_in_home(
     }
 }
 
-/// The records as they read in their lanes.
+/// The records as they read amid what stands around them.
 pub(crate) async fn show(
     shared: &Shared,
     records: Vec<Record>,
 ) -> Result<Vec<Record>, EngineError> {
-    let states = states(shared, &records).await?;
+    let around = around(shared, &records).await?;
     let show = |record: Record| {
-        let state = states.get(&DocumentId::lane(&record.namespace, &record.lane));
-        record.in_lane(state.copied().unwrap_or_default())
+        let by = |id: &DocumentId| around.get(id).copied().unwrap_or_default();
+        let Surroundings { lane, .. } = by(&DocumentId::lane(&record.namespace, &record.lane));
+        let flow_stops = record.awaited_flow().is_some_and(|flow| by(&flow).flow_stops);
+        record.amid(Surroundings { lane, flow_stops })
     };
     Ok(records.into_iter().map(show).collect())
 }
 
-/// The states of lanes that somebody has said something of.
-async fn states(
+/// Lanes that somebody has said something of, and flows: what each means to what stands in it.
+async fn around(
     shared: &Shared,
     records: &[Record],
-) -> Result<HashMap<DocumentId, LaneState>, EngineError> {
+) -> Result<HashMap<DocumentId, Surroundings>, EngineError> {
     let mut by_home: BTreeMap<Home, BTreeSet<DocumentId>> = BTreeMap::new();
     for record in records {
-        let id = DocumentId::lane(&record.namespace, &record.lane);
-        by_home.entry(id.home.clone()).or_default().insert(id);
-    }
-    let mut states = HashMap::new();
-    for (home, ids) in by_home {
-        let ids: Vec<_> = ids.into_iter().collect();
-        for part in ids.chunks(ITEMS_MOST) {
-            let (_, found) = read::documents(shared, &home, part).await?;
-            let lanes = found.iter().flatten().filter_map(|(document, _)| {
-                document.lane().map(|lane| (document.id.clone(), lane.state))
-            });
-            states.extend(lanes);
+        let lane = DocumentId::lane(&record.namespace, &record.lane);
+        for id in std::iter::once(lane).chain(record.awaited_flow()) {
+            by_home.entry(id.home.clone()).or_default().insert(id);
         }
     }
-    Ok(states)
+    let reads = by_home.iter().map(|(home, ids)| async move {
+        let ids: Vec<_> = ids.iter().cloned().collect();
+        let mut found = Vec::new();
+        for part in ids.chunks(ITEMS_MOST) {
+            found.extend(read::documents(shared, home, part).await?.1);
+        }
+        Ok::<_, EngineError>(found)
+    });
+    let mut around = HashMap::new();
+    for found in join_all(reads).await {
+        let found = found?.into_iter().flatten();
+        around
+            .extend(found.map(|(document, _)| (document.id.clone(), Surroundings::by(&document))));
+    }
+    Ok(around)
 }

@@ -12,7 +12,7 @@ use crate::id::{DocumentId, ExecutionId, Namespace};
 use crate::read::{
     Answer, BudgetStatus, ListedWaitpoint, NamespaceSnapshot, Query, Record, StandingFound, explain,
 };
-use crate::state::{ApiKey, Bulk, Execution, LaneState, NamespaceRecord, Part};
+use crate::state::{ApiKey, Bulk, Execution, NamespaceRecord, Part, Phase, Surroundings};
 use crate::time::TimestampMs;
 
 /// The answer, or none if the question is about more than what it names. It asks for a fact before
@@ -28,16 +28,17 @@ pub fn consult(
 fn answer(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<Answer>, Halt> {
     Ok(Some(match query {
         Query::Describe(q) => {
-            let found = in_lane(facts, q.execution_id)?;
-            let record = found.map(|(found, lane)| Record::of(&found, now).in_lane(lane));
+            let found = surrounded(facts, q.execution_id)?;
+            let record = found.map(|(found, around)| Record::of(&found, now).amid(around));
             Answer::Describe(record.map(Box::new))
         }
         Query::ReadState(q) => {
-            let found = in_lane(facts, q.execution_id)?;
-            Answer::ReadState(found.map(|(found, lane)| found.state_vector(now).in_lane(lane)))
+            let found = surrounded(facts, q.execution_id)?;
+            Answer::ReadState(found.map(|(found, around)| found.state_vector(now).amid(around)))
         }
         Query::Explain(q) => {
-            let Some((found, lane)) = in_lane(facts, q.execution_id)? else {
+            let Some((found, Surroundings { lane, .. })) = surrounded(facts, q.execution_id)?
+            else {
                 return Ok(Some(Answer::Explain(None)));
             };
             let around = around(facts, &found, lane, now)?;
@@ -108,12 +109,20 @@ fn namespace(facts: &impl Facts, name: &Namespace) -> Result<Box<NamespaceSnapsh
     Ok(Box::new(NamespaceSnapshot { record, revision }))
 }
 
-/// An execution, and the state of its lane.
-fn in_lane(
+/// An execution and what stands around it.
+fn surrounded(
     facts: &impl Facts,
     id: ExecutionId,
-) -> Result<Option<(Arc<Execution>, LaneState)>, Halt> {
+) -> Result<Option<(Arc<Execution>, Surroundings)>, Halt> {
     let Some(found) = facts.execution(id)? else { return Ok(None) };
     let lane = facts.lane_state(&found.about.namespace, &found.about.lane)?;
-    Ok(Some((found, lane)))
+    let member = found.member.as_ref().filter(|_| matches!(found.phase, Phase::Runnable(_)));
+    let flow_stops = match member {
+        Some(member) => {
+            let flow = facts.document(&DocumentId::flow_in(id.partition(), member.flow_id))?;
+            flow.is_some_and(|flow| Surroundings::by(&flow).flow_stops)
+        }
+        None => false,
+    };
+    Ok(Some((found, Surroundings { lane, flow_stops })))
 }

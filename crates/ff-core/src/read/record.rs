@@ -5,11 +5,13 @@ use std::sync::Arc;
 use crate::capability::Capabilities;
 use crate::event::EventId;
 use crate::id::{
-    AttemptId, ContentType, ExecutionId, FlowId, Home, Kind, LaneId, LeaseId, MemberName,
-    Namespace, SuspensionId, WaitpointId, WorkerId, WorkerInstanceId,
+    AttemptId, ContentType, DocumentId, ExecutionId, FlowId, Home, Kind, LaneId, LeaseId,
+    MemberName, Namespace, SuspensionId, WaitpointId, WorkerId, WorkerInstanceId,
 };
 use crate::policy::Policy;
-use crate::state::{Execution, FailureClass, Grant, LaneState, Phase, PublicState, StateVector};
+use crate::state::{
+    Execution, FailureClass, Grant, LifecyclePhase, Phase, PublicState, StateVector, Surroundings,
+};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
 
@@ -77,10 +79,17 @@ impl Record {
         PublicState::ENDED.contains(&self.state.public_state)
     }
 
-    /// As it reads while its lane is in this state.
+    /// As it reads amid these surroundings.
     #[must_use]
-    pub fn in_lane(self, lane: LaneState) -> Self {
-        Self { state: self.state.in_lane(lane), ..self }
+    pub fn amid(self, around: Surroundings) -> Self {
+        Self { state: self.state.amid(around), ..self }
+    }
+
+    /// The flow that decides whether it goes on, if one does.
+    pub fn awaited_flow(&self) -> Option<DocumentId> {
+        let waits = self.state.lifecycle_phase == LifecyclePhase::Runnable;
+        let flow = self.flow_id.filter(|_| waits)?;
+        Some(DocumentId::flow_in(self.execution_id.partition(), flow))
     }
 
     /// The record of `execution` as it is at `now`.

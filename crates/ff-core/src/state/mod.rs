@@ -69,7 +69,7 @@ pub use suspension::{
 };
 pub use vector::{
     AttemptProgress, BlockingReason, EligibilityState, LifecyclePhase, OwnershipState, PublicState,
-    StateVector,
+    StateVector, Surroundings,
 };
 pub use waitpoint::{
     CloseReason, ClosedRef, ClosedWaitpoint, KeyDigest, Signal, SignalEffect, Waitpoint,

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DelayReason, Execution, LaneState, LostBy, Next, Outcome, Phase, Runnable};
+use super::{
+    DelayReason, Document, Execution, Flow, LaneState, LostBy, Next, Outcome, Phase, Runnable,
+};
 use crate::time::TimestampMs;
 
 macro_rules! names {
@@ -126,14 +128,36 @@ pub struct StateVector {
     pub public_state: PublicState,
 }
 
+/// What stands around an execution and keeps it from being claimed, without having touched it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Surroundings {
+    pub lane: LaneState,
+    /// Its flow is cancelled and has not come to it yet.
+    pub flow_stops: bool,
+}
+
+impl Surroundings {
+    /// What a lane or a flow means to what stands in it.
+    pub fn by(document: &Document) -> Self {
+        let lane = document.lane().map(|lane| lane.state).unwrap_or_default();
+        Self { lane, flow_stops: document.flow().is_some_and(Flow::stops_claims) }
+    }
+}
+
 impl StateVector {
-    /// As it reads while its lane is in this state: what nobody may claim is not eligible.
+    /// As it reads amid these surroundings: what nobody may claim is not eligible.
     #[must_use]
-    pub fn in_lane(mut self, lane: LaneState) -> Self {
-        if self.eligibility_state == EligibilityState::EligibleNow && !lane.gives_claims() {
+    pub fn amid(mut self, around: Surroundings) -> Self {
+        let is_eligible = self.eligibility_state == EligibilityState::EligibleNow;
+        if around.flow_stops && self.lifecycle_phase == LifecyclePhase::Runnable {
+            self.eligibility_state = EligibilityState::BlockedByOperator;
+            self.blocking_reason = BlockingReason::PausedByFlowCancel;
+            self.blocking_detail = "the flow is cancelled".to_owned();
+            self.public_state = PublicState::Waiting;
+        } else if is_eligible && !around.lane.gives_claims() {
             self.eligibility_state = EligibilityState::BlockedByLaneState;
             self.blocking_reason = BlockingReason::PausedByOperator;
-            self.blocking_detail = format!("the lane is {}", lane.as_str());
+            self.blocking_detail = format!("the lane is {}", around.lane.as_str());
             self.public_state = PublicState::Waiting;
         }
         self

@@ -5,8 +5,10 @@ use std::time::Duration;
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
+use ff_core::limits;
 use ff_core::operation::{AddToFlow, InFlow, Replay, ReplayFlow, Submit};
-use ff_core::state::{CancelPolicy, FlowState, PublicState};
+use ff_core::read::{Filter, Search};
+use ff_core::state::{BlockingReason, CancelPolicy, EligibilityState, FlowState, PublicState};
 
 use crate::grants::{grant_and_claim, issue_grant};
 use crate::world::{PATIENCE, World, code, complete, delay, fail, revoke};
@@ -139,6 +141,29 @@ pub async fn no_member_is_claimed_after_the_accepting_step(world: &World) {
     );
     world.settle().await;
     assert_eq!(world.flow(drawn.flow_id).await.counts.of(Cancelled), 200);
+}
+
+pub async fn a_member_that_awaits_its_cancel_says_so(world: &World) {
+    let drawn = world.submit_flow(world.draw_out(200)).await;
+    world.run(&drawn, "x").await;
+    let reply = world.act(drawn.cancel(CancelPolicy::CancelAll)).await;
+    assert!(reply.scheduled > 0, "all were cancelled in one step");
+    let (filter, limit) = (Filter::default(), limits::PAGE_MAX);
+    let found = world.backend.ask(Search { filter, cursor: None, limit }).await.expect("a page");
+    let waiting: Vec<_> = found.items.iter().filter(|record| !record.has_ended()).collect();
+    assert!(!waiting.is_empty());
+    for record in &waiting {
+        let state = &record.state;
+        assert_eq!(state.eligibility_state, EligibilityState::BlockedByOperator);
+        assert_eq!(state.blocking_reason, BlockingReason::PausedByFlowCancel);
+        assert_eq!(state.public_state, PublicState::Waiting);
+    }
+    let described = world.describe(waiting[0].execution_id).await;
+    assert_eq!(described.state, waiting[0].state, "a list says the same");
+    world.settle().await;
+    let described = world.describe(described.execution_id).await;
+    assert_eq!(described.state.blocking_reason, BlockingReason::None);
+    assert_eq!(described.state.public_state, Cancelled);
 }
 
 pub async fn a_graph_that_is_still_unfolding_is_cancelled_whole(world: &World) {

@@ -504,6 +504,7 @@ suite! { ($)
         an_ended_flow_is_not_cancelled
         no_member_is_claimed_after_the_accepting_step
         a_graph_that_is_still_unfolding_is_cancelled_whole
+        a_member_that_awaits_its_cancel_says_so
         nothing_in_a_cancelled_flow_is_replayed
     }
     flow_children {

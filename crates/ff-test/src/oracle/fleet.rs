@@ -9,7 +9,7 @@ use ff_core::read::{
     Answer, DescribeWorker, LaneFound, LaneSnapshot, Leaf, LeasePosition, LeaseWalk, ListLanes,
     ListedLease, Page, Query, Record, WorkerSnapshot,
 };
-use ff_core::state::{Execution, LaneState};
+use ff_core::state::{Execution, LaneState, Surroundings};
 use ff_core::time::TimestampMs;
 
 use super::State;
@@ -41,9 +41,12 @@ pub(super) fn lane_state(state: &State, execution: &Execution) -> LaneState {
     state.lane_state(&about.namespace, &about.lane).expect("the oracle lacks nothing")
 }
 
-/// The record as it reads in its lane.
+/// The record as it reads amid what stands around it.
 pub(super) fn record(state: &State, execution: &Execution, now: TimestampMs) -> Record {
-    Record::of(execution, now).in_lane(lane_state(state, execution))
+    let record = Record::of(execution, now);
+    let flow = record.awaited_flow().and_then(|id| state.document(&id).ok().flatten());
+    let flow_stops = flow.is_some_and(|flow| Surroundings::by(&flow).flow_stops);
+    record.amid(Surroundings { lane: lane_state(state, execution), flow_stops })
 }
 
 /// Live workers of a namespace, without what they run.

@@ -1,8 +1,27 @@
 //! From a webhook to a waitpoint: what came from outside is checked, and delivered.
 //!
 //! A handler of a webhook gets an execution, a waitpoint and a token from the address that was
-//! called, and a body. [`verify_and_deliver`] does the rest. The token decides: the store checks its
-//! signature, its time and what it is for before anything is written.
+//! called, and a body. [`verify_and_deliver`] does the rest. The token decides: the store checks
+//! its signature, its time and what it is for before anything is written.
+//!
+//! The other end is a task that [makes a waitpoint](crate::ClaimedTask::create_pending_waitpoint),
+//! puts its token into the address that it gives away, and suspends:
+//!
+//! ```
+//! # use ff_sdk::{Submission, testing::TestEngine};
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let engine = TestEngine::start().await;
+//! # let task = engine.claimed(Submission::new("order")).await;
+//! use ff_sdk::Suspension;
+//!
+//! let ticket = task.create_pending_waitpoint("payment", None).await?;
+//! let (id, token) = (task.execution_id(), ticket.token.expose());
+//! let callback = format!("https://shop.example/paid/{id}?token={token}");
+//! # assert!(callback.len() > 40);
+//! task.suspend_on(Suspension::signal("payment", "paid")?.using(&ticket)).await?;
+//! # Ok(())
+//! # }
+//! ```
 
 use ff_core::error::Code;
 use ff_core::id::ExecutionId;
@@ -13,6 +32,19 @@ use crate::error::SdkError;
 use crate::task::{Signal, SignalOutcome};
 
 /// Why nothing was delivered. What a caller from outside should hear is 404, 401, or to come again.
+///
+/// ```
+/// use ff_sdk::bridge::BridgeError;
+///
+/// fn status(error: &BridgeError) -> u16 {
+///     match error {
+///         BridgeError::UnknownWaitpoint => 404,
+///         BridgeError::TokenMismatch => 401,
+///         BridgeError::Backend(_) => 503,
+///     }
+/// }
+/// assert_eq!(status(&BridgeError::TokenMismatch), 401);
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BridgeError {
     /// There is no such execution, or it has no such waitpoint (any more).

@@ -12,6 +12,10 @@ use uuid::Uuid;
 use crate::error::SdkError;
 
 /// Where `ff dev` listens.
+///
+/// ```
+/// assert_eq!(ff_sdk::WorkerConfig::new("w").url, ff_sdk::DEFAULT_URL);
+/// ```
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7171";
 
 /// Settings of a worker. Everything but the name has a default.
@@ -57,6 +61,15 @@ pub struct WorkerConfig {
 
 impl WorkerConfig {
     /// A worker of this name, on the server that `ff dev` starts.
+    ///
+    /// The name says what kind of worker it is; processes that run the same code share it.
+    ///
+    /// ```
+    /// use ff_sdk::WorkerConfig;
+    ///
+    /// let config = WorkerConfig::new("resizer");
+    /// assert_eq!((config.namespace.as_str(), config.max_concurrent_tasks), ("default", 1));
+    /// ```
     pub fn new(worker_id: impl Into<String>) -> Self {
         Self {
             url: DEFAULT_URL.to_owned(),
@@ -75,18 +88,44 @@ impl WorkerConfig {
     }
 
     /// The name of this process. Two that live at the same time cannot have the same.
+    ///
+    /// Without one it is the worker's name and something random. A name of your own, such as that
+    /// of a pod, is refused at connect ([`SdkError::Config`]) while another process lives by it.
+    ///
+    /// ```
+    /// # use ff_sdk::WorkerConfig;
+    /// let config = WorkerConfig::new("resizer").worker_instance_id("resizer-7");
+    /// assert_eq!(config.worker_instance_id.as_deref(), Some("resizer-7"));
+    /// ```
     #[must_use]
     pub fn worker_instance_id(self, id: impl Into<String>) -> Self {
         Self { worker_instance_id: Some(id.into()), ..self }
     }
 
     /// Adds a lane.
+    ///
+    /// With none the worker serves lane `default`; the first that is added takes its place.
+    ///
+    /// ```
+    /// # use ff_sdk::WorkerConfig;
+    /// let config = WorkerConfig::new("resizer").lane("images").lane("thumbnails");
+    /// assert_eq!(config.lanes.map(|lanes| lanes.len()), Some(2));
+    /// ```
     #[must_use]
     pub fn lane(self, lane: impl Into<String>) -> Self {
         self.weighted_lane(lane, 1)
     }
 
     /// Adds a lane that gets this share of the worker's turns.
+    ///
+    /// While all lanes have work, a lane of weight 3 gets three turns for each turn of a lane of
+    /// weight 1.
+    ///
+    /// ```
+    /// # use ff_sdk::WorkerConfig;
+    /// let config = WorkerConfig::new("resizer").weighted_lane("paid", 3).weighted_lane("free", 1);
+    /// assert_eq!(config.lanes, Some(vec![("paid".to_owned(), 3), ("free".to_owned(), 1)]));
+    /// ```
     #[must_use]
     pub fn weighted_lane(mut self, lane: impl Into<String>, weight: u32) -> Self {
         self.lanes.get_or_insert_default().push((lane.into(), weight));
@@ -94,6 +133,14 @@ impl WorkerConfig {
     }
 
     /// Takes exactly these lanes, all of the same weight.
+    ///
+    /// Those that were added before are gone. An empty list is refused at connect.
+    ///
+    /// ```
+    /// # use ff_sdk::WorkerConfig;
+    /// let config = WorkerConfig::new("resizer").lanes(["images", "thumbnails"]);
+    /// assert_eq!(config.lanes.map(|lanes| lanes.len()), Some(2));
+    /// ```
     #[must_use]
     pub fn lanes<T: Into<String>>(self, lanes: impl IntoIterator<Item = T>) -> Self {
         let lanes = lanes.into_iter().map(|lane| (lane.into(), 1));
@@ -101,32 +148,67 @@ impl WorkerConfig {
     }
 
     /// Serves the first lane that has work, in the order in which lanes were added.
+    ///
+    /// ```
+    /// # use ff_sdk::WorkerConfig;
+    /// use ff_core::operation::LaneOrder;
+    ///
+    /// let config = WorkerConfig::new("resizer").lane("urgent").lane("rest").ordered_lanes();
+    /// assert_eq!(config.lane_order, LaneOrder::Ordered);
+    /// ```
     #[must_use]
     pub fn ordered_lanes(self) -> Self {
         Self { lane_order: LaneOrder::Ordered, ..self }
     }
 
     /// Adds a capability.
+    ///
+    /// The worker gets what requires nothing, and what requires only capabilities that it has: see
+    /// [`Submission::requires`](crate::Submission::requires).
+    ///
+    /// ```
+    /// # use ff_sdk::WorkerConfig;
+    /// let config = WorkerConfig::new("renderer").capability("gpu").capability("region:eu");
+    /// assert_eq!(config.capabilities, ["gpu", "region:eu"]);
+    /// ```
     #[must_use]
     pub fn capability(mut self, token: impl Into<String>) -> Self {
         self.capabilities.push(token.into());
         self
     }
 
-    /// How long a task may go on without a sign of life: 100 ms to an hour. Leases are renewed three
-    /// times as often.
+    /// How long a task may go on without a sign of life: 100 ms to an hour. Leases are renewed
+    /// three times as often.
+    ///
+    /// ```
+    /// # use ff_sdk::WorkerConfig;
+    /// let config = WorkerConfig::new("renderer").lease_ttl_ms(10_000);
+    /// assert_eq!(config.lease_ttl_ms, 10_000);
+    /// ```
     #[must_use]
     pub fn lease_ttl_ms(self, ms: u64) -> Self {
         Self { lease_ttl_ms: ms, ..self }
     }
 
     /// So many tasks run at the same time.
+    ///
+    /// ```
+    /// # use ff_sdk::WorkerConfig;
+    /// let config = WorkerConfig::new("mailer").max_concurrent_tasks(32);
+    /// assert_eq!(config.max_concurrent_tasks, 32);
+    /// ```
     #[must_use]
     pub fn max_concurrent_tasks(self, tasks: usize) -> Self {
         Self { max_concurrent_tasks: tasks, ..self }
     }
 
     /// How long one claim waits for work, up to 30 seconds.
+    ///
+    /// ```
+    /// # use ff_sdk::WorkerConfig;
+    /// let config = WorkerConfig::new("mailer").claim_wait_ms(5_000);
+    /// assert_eq!(config.claim_wait_ms, 5_000);
+    /// ```
     #[must_use]
     pub fn claim_wait_ms(self, ms: u64) -> Self {
         Self { claim_wait_ms: ms, ..self }
@@ -134,28 +216,56 @@ impl WorkerConfig {
 }
 
 /// What workers and clients are told alike: where to, as whom, and whether the engine runs here.
+/// `$new` is how a config begins, for the examples.
 macro_rules! reaches {
-    ($config:ty) => {
+    ($config:ident, $new:literal) => {
         impl $config {
-            /// The store or the server to talk to.
+            /// The store or the server to talk to: `sqlite:PATH`, `sqlite::memory:`, `valkey://…`,
+            /// `http://…` or `https://…`.
+            ///
+            /// ```
+            #[doc = concat!("# use ff_sdk::", stringify!($config), ";")]
+            #[doc = concat!("let config = ", $new, ".url(\"valkey://cache:6379\");")]
+            /// assert_eq!(config.url, "valkey://cache:6379");
+            /// ```
             #[must_use]
             pub fn url(self, url: impl Into<String>) -> Self {
                 Self { url: url.into(), ..self }
             }
 
-            /// The API key that the server wants to see.
+            /// The API key that the server wants to see. It is never printed.
+            ///
+            /// ```
+            #[doc = concat!("# use ff_sdk::", stringify!($config), ";")]
+            /// # let key = "s3cret";
+            #[doc = concat!("let config = ", $new, ".token(key);")]
+            /// assert!(!format!("{config:?}").contains(key));
+            /// ```
             #[must_use]
             pub fn token(self, token: impl Into<String>) -> Self {
                 Self { token: Some(token.into()), ..self }
             }
 
             /// Another namespace than `default`.
+            ///
+            /// ```
+            #[doc = concat!("# use ff_sdk::", stringify!($config), ";")]
+            #[doc = concat!("let config = ", $new, ".namespace(\"billing\");")]
+            /// assert_eq!(config.namespace, "billing");
+            /// ```
             #[must_use]
             pub fn namespace(self, namespace: impl Into<String>) -> Self {
                 Self { namespace: namespace.into(), ..self }
             }
 
-            /// Runs the engine in this process, or does not.
+            /// Runs the engine in this process, or does not. One of the processes that share a
+            /// store has to run it; a server does.
+            ///
+            /// ```
+            #[doc = concat!("# use ff_sdk::", stringify!($config), ";")]
+            #[doc = concat!("let config = ", $new, ".url(\"valkey://cache\").engine(true);")]
+            /// assert_eq!(config.engine, Some(true));
+            /// ```
             #[must_use]
             pub fn engine(self, runs: bool) -> Self {
                 Self { engine: Some(runs), ..self }
@@ -165,7 +275,7 @@ macro_rules! reaches {
 }
 pub(crate) use reaches;
 
-reaches!(WorkerConfig);
+reaches!(WorkerConfig, "WorkerConfig::new(\"mailer\")");
 
 impl fmt::Debug for WorkerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

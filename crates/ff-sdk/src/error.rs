@@ -5,6 +5,28 @@ use std::borrow::Cow;
 use ff_core::error::{Code, EngineError, Refusal};
 
 /// Failure of a call.
+///
+/// Three kinds are kept apart. The engine refused ([`Self::Engine`]): it understood, and the
+/// [code](Self::code) says why. The store or the server did not answer ([`Self::Backend`],
+/// [`Self::BackendContext`], [`Self::Http`]): the same call may go well later. What was asked for
+/// is wrong ([`Self::Config`]): nothing was sent, and the field is named.
+///
+/// ```
+/// # use ff_sdk::{Submission, testing::TestEngine};
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let client = TestEngine::start().await.client();
+/// use ff_core::error::Code;
+/// use ff_sdk::SdkError;
+///
+/// let missing = client.describe_worker("nobody").await.unwrap_err();
+/// match &missing {
+///     SdkError::Engine(_) => assert_eq!(missing.code(), Some(Code::WorkerNotFound)),
+///     other if other.is_retryable() => println!("later: {other}"),
+///     other => panic!("{other}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SdkError {
     /// The store or the server did not answer as it should. What was asked may be asked again.
@@ -58,6 +80,15 @@ pub enum SdkError {
 
 impl SdkError {
     /// A setting that is wrong.
+    ///
+    /// For code around the SDK that has settings of its own.
+    ///
+    /// ```
+    /// use ff_sdk::SdkError;
+    ///
+    /// let error = SdkError::config("retries", "at most 9");
+    /// assert_eq!(error.to_string(), "retries: at most 9");
+    /// ```
     pub fn config(field: &'static str, message: impl Into<String>) -> Self {
         Self::Config { context: None, field, message: message.into() }
     }
@@ -81,6 +112,14 @@ impl SdkError {
     }
 
     /// Says what was being done, where it was the store or the server that failed.
+    ///
+    /// ```
+    /// use ff_core::error::EngineError;
+    /// use ff_sdk::SdkError;
+    ///
+    /// let error = SdkError::from(EngineError::unavailable("connection refused"));
+    /// assert_eq!(error.during("startup").to_string(), "startup: unavailable: connection refused");
+    /// ```
     #[must_use]
     pub fn during(self, context: impl Into<String>) -> Self {
         match self {
@@ -92,6 +131,17 @@ impl SdkError {
     }
 
     /// What the engine or the store said, if it was one of them.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// let missing = client.describe_worker("nobody").await.unwrap_err();
+    /// assert!(missing.engine_error().is_some());
+    /// assert!(ff_sdk::SdkError::WorkerAtCapacity.engine_error().is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn engine_error(&self) -> Option<&EngineError> {
         match self {
             Self::Backend(error) | Self::Engine(error) => Some(error),
@@ -101,6 +151,19 @@ impl SdkError {
     }
 
     /// The stable code, where there is one.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::error::Code;
+    ///
+    /// let missing = client.describe_worker("nobody").await.unwrap_err();
+    /// assert_eq!(missing.code(), Some(Code::WorkerNotFound));
+    /// assert_eq!(missing.code().map(|code| code.as_str()), Some("worker_not_found"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::AdminApi { code, .. } => code.parse().ok(),
@@ -112,6 +175,13 @@ impl SdkError {
     }
 
     /// Whether the same call may go well later.
+    ///
+    /// ```
+    /// use ff_sdk::SdkError;
+    ///
+    /// assert!(SdkError::WorkerAtCapacity.is_retryable());
+    /// assert!(!SdkError::config("lane", "no such lane").is_retryable());
+    /// ```
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Backend(_) | Self::BackendContext { .. } => true,

@@ -21,6 +21,19 @@ use crate::outage::Outage;
 pub(crate) const UNHEALTHY_AFTER: u32 = 3;
 
 /// Why a task should stop.
+///
+/// ```
+/// use ff_sdk::StopReason;
+///
+/// /// Whether work that is half done should be put away for another attempt.
+/// fn another_goes_on(reason: &StopReason) -> bool {
+///     match reason {
+///         StopReason::Cancelled { .. } => false,
+///         StopReason::LeaseLost { .. } | StopReason::ShuttingDown => true,
+///     }
+/// }
+/// assert!(another_goes_on(&StopReason::ShuttingDown));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
     /// Nobody wants its outcome any more.

@@ -17,6 +17,33 @@ use crate::worker::FlowFabricWorker;
 
 impl FlowFabricWorker {
     /// Says something to a waitpoint, of an execution of any lane.
+    ///
+    /// See [`Client::deliver_signal`](crate::Client::deliver_signal).
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// # use ff_sdk::{Suspension, SuspendOutcome};
+    /// use ff_sdk::Signal;
+    ///
+    /// # let task = engine.claimed(Submission::new("order")).await;
+    /// # let id = task.execution_id();
+    /// # let wait = Suspension::signal("payment", "paid")?;
+    /// # let SuspendOutcome::Suspended(at) = task.suspend_on(wait).await? else { panic!() };
+    /// # let ticket = at.waitpoint().expect("a waitpoint").clone();
+    /// worker.deliver_signal(id, ticket.waitpoint_id, Signal::new("paid", ticket.token)).await?;
+    /// let task = worker.claim_next().await?.expect("it goes on");
+    /// assert_eq!(task.resume_signals().await?[0].name.as_str(), "paid");
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::deliver_signal`](crate::Client::deliver_signal).
     pub async fn deliver_signal(
         &self,
         execution_id: ExecutionId,
@@ -74,16 +101,67 @@ impl FlowFabricWorker {
     }
 
     /// All that is known of an execution, but for payload and results.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// # let greeting = engine.client().submit(Submission::new("greet")).await?;
+    /// let record = worker.describe_execution(greeting.id()).await?;
+    /// assert_eq!(record.kind.as_str(), "greet");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The code `execution_not_found`.
     pub async fn describe_execution(&self, id: ExecutionId) -> Result<Record, SdkError> {
         self.client().describe(id).await
     }
 
     /// A flow, with how many of its members are in which state.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// # use ff_sdk::Flow;
+    /// # let flow = Flow::new("report").step("fetch", Submission::new("fetch"));
+    /// # let flow = engine.client().submit_flow(flow).await?;
+    /// assert_eq!(worker.describe_flow(flow.id()).await?.node_count, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The code `flow_not_found`.
     pub async fn describe_flow(&self, flow_id: FlowId) -> Result<FlowSnapshot, SdkError> {
         self.client().describe_flow(flow_id).await
     }
 
     /// Executions of the worker's namespace, newest first. See [`crate::Client::search`].
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// use ff_core::read::Filter;
+    ///
+    /// engine.client().submit(Submission::new("greet")).await?;
+    /// let page = worker.list_executions(Filter::default(), None, 50).await?;
+    /// assert_eq!(page.items.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The code `invalid_cursor` for a cursor of another list.
     pub async fn list_executions(
         &self,
         filter: Filter,
@@ -94,6 +172,21 @@ impl FlowFabricWorker {
     }
 
     /// Live workers of the worker's namespace.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// let workers = worker.list_workers(None).await?.items;
+    /// assert_eq!(&*workers[0].worker_instance_id, worker.worker_instance_id());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The code `invalid_cursor` for a cursor of another list.
     pub async fn list_workers(
         &self,
         cursor: Option<String>,
@@ -102,11 +195,53 @@ impl FlowFabricWorker {
     }
 
     /// Lanes of the worker's namespace.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// engine.client().submit(Submission::new("resize").lane("images")).await?;
+    /// let lanes = worker.list_lanes(None).await?.items;
+    /// assert!(lanes.iter().any(|lane| lane.lane.as_str() == "images"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The code `invalid_cursor` for a cursor of another list.
     pub async fn list_lanes(&self, cursor: Option<String>) -> Result<Page<LaneSnapshot>, SdkError> {
         self.client().list_lanes(cursor).await
     }
 
     /// When the edges that lead to a member of a flow let it go.
+    ///
+    /// See [`Client::set_edge_group_policy`](crate::Client::set_edge_group_policy).
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// # use ff_sdk::Flow;
+    /// use ff_core::state::{Join, OnSatisfied};
+    ///
+    /// # let flow = Flow::new("race")
+    /// #     .step("a", Submission::new("ask"))
+    /// #     .step("b", Submission::new("ask"))
+    /// #     .step("best", Submission::new("best")).after("a").after("b");
+    /// # let flow = engine.client().submit_flow(flow).await?;
+    /// let best = flow.step("best").expect("a step").id();
+    /// let first = Join::AnyOf(OnSatisfied::CancelRemaining);
+    /// worker.set_edge_group_policy(flow.id(), best, first).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::set_edge_group_policy`](crate::Client::set_edge_group_policy).
     pub async fn set_edge_group_policy(
         &self,
         flow_id: FlowId,
@@ -116,8 +251,24 @@ impl FlowFabricWorker {
         self.client().set_edge_group_policy(flow_id, downstream, join).await
     }
 
-    /// Makes another key sign waitpoint tokens, everywhere. Over a store only: for a server there is
-    /// [`FlowFabricAdminClient::rotate_waitpoint_secret`].
+    /// Makes another key sign waitpoint tokens, everywhere. Over a store only: for a server there
+    /// is [`FlowFabricAdminClient::rotate_waitpoint_secret`].
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// let secret = "5e".repeat(32);
+    /// let rotated = worker.rotate_waitpoint_hmac_secret_all("k2", &secret, None).await?;
+    /// assert_eq!(rotated.current_kid.as_str(), "k2");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`FlowFabricAdminClient::rotate_waitpoint_secret`].
     pub async fn rotate_waitpoint_hmac_secret_all(
         &self,
         new_kid: &str,

@@ -1,5 +1,9 @@
 //! The worker: connects, claims, leaves.
 
+mod grants;
+
+pub use grants::ReclaimOutcome;
+
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -7,10 +11,7 @@ use ff_core::backend::{Backend, BackendExt as _};
 use ff_core::error::{Code, EngineError};
 use ff_core::id::{LaneId, LeaseId};
 use ff_core::limits;
-use ff_core::operation::{
-    Claim, ClaimExecution, ClaimGrant, ClaimNext, ClaimResumedExecution, LaneShare,
-    ReclaimExecution, Reclaimed, TakenSlots, Task,
-};
+use ff_core::operation::{Claim, ClaimNext, LaneShare, Task};
 use ff_core::partition::PartitionConfig;
 use ff_core::rota;
 use ff_observe::Metrics;
@@ -27,9 +28,27 @@ use crate::outage::Outage;
 use crate::presence::{Presence, millis};
 use crate::task::ClaimedTask;
 
-/// A worker of one process: it claims tasks and keeps them alive while they run.
+/// A worker of one process: it claims tasks and keeps their leases alive while they run.
 ///
-/// Cheap to clone; all clones are the same worker.
+/// Most programs have a [`WorkerRuntime`](crate::WorkerRuntime), which claims for them. Use the
+/// worker itself where the loop of claims is your own. It registers when it connects, sends
+/// heartbeats, and never holds more tasks than
+/// [`max_concurrent_tasks`](WorkerConfig::max_concurrent_tasks). Cheap to clone; all clones are the
+/// same worker, and its background work ends with the last of them.
+///
+/// ```
+/// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let engine = TestEngine::start().await;
+/// # let worker = engine.worker(WorkerConfig::new("w")).await;
+/// # engine.client().submit(Submission::new("greet").payload("Ada")).await?;
+/// while let Some(task) = worker.claim_next().await? {
+///     let greeting = format!("hello {}", String::from_utf8_lossy(task.input_payload()));
+///     task.complete(Some(greeting.into())).await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct FlowFabricWorker {
     shared: Arc<Shared>,
@@ -55,6 +74,19 @@ pub(crate) struct Shared {
 impl FlowFabricWorker {
     /// Connects, registers and begins to send heartbeats.
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use ff_sdk::{FlowFabricWorker, WorkerConfig};
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let config = WorkerConfig::new("mailer").url("sqlite::memory:").lane("mail");
+    /// let worker = FlowFabricWorker::connect(config).await?;
+    /// assert!(worker.claim_next().await?.is_none(), "nothing has been submitted");
+    /// worker.shutdown(Duration::from_secs(5)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`SdkError::Config`] with the name of a setting that is wrong, or of
@@ -70,6 +102,26 @@ impl FlowFabricWorker {
 
     /// The same over a backend that is open already; the URL of the config is not looked at.
     /// Without a backend for completions nobody can subscribe to them through this worker.
+    ///
+    /// So a worker and a client of one process share an embedded store, and a store stands behind
+    /// [layers](crate::layers).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use ff_sdk::{Client, FlowFabricWorker, WorkerConfig};
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = Client::connect("sqlite::memory:").await?;
+    /// let backend = Arc::clone(client.backend());
+    /// let worker = FlowFabricWorker::connect_with(WorkerConfig::new("w"), backend, None).await?;
+    /// assert!(worker.completion_backend().is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::connect`].
     pub async fn connect_with(
         config: WorkerConfig,
         backend: Arc<dyn Backend>,
@@ -141,6 +193,17 @@ impl FlowFabricWorker {
     }
 
     /// A client over the same connection.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// let next = worker.client().submit(Submission::new("next")).await?;
+    /// assert_eq!(next.client().namespace().as_str(), worker.config().namespace);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn client(&self) -> Client {
         Client::over(self.shared.connection.clone(), self.shared.me.namespace.clone())
     }
@@ -172,6 +235,19 @@ impl FlowFabricWorker {
 
     /// Counts in these metrics how often there was no permit for a claim
     /// (`ff_worker_at_capacity_total`). The first that are given stay.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// use ff_sdk::layers::Metrics;
+    ///
+    /// let metrics = Metrics::default();
+    /// worker.measure(metrics.clone());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn measure(&self, metrics: Metrics) {
         let _ = self.shared.metrics.set(metrics);
     }
@@ -184,16 +260,55 @@ impl FlowFabricWorker {
     }
 
     /// Tasks that run now.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// # engine.client().submit(Submission::new("work")).await?;
+    /// let task = worker.claim_next().await?.expect("there is work");
+    /// assert_eq!(worker.running_tasks(), 1);
+    /// task.complete(None).await?;
+    /// assert_eq!(worker.running_tasks(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn running_tasks(&self) -> usize {
         self.shared.leases.len()
     }
 
     /// Lanes of this worker that nothing is claimed from, as the last heartbeat told.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// assert!(worker.paused_lanes().is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn paused_lanes(&self) -> Vec<LaneId> {
         self.shared.presence.paused_lanes()
     }
 
     /// The same, to wait for changes.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// let mut paused = worker.paused_lanes_changed();
+    /// tokio::spawn(async move {
+    ///     while paused.changed().await.is_ok() {
+    ///         println!("paused now: {:?}", *paused.borrow());
+    ///     }
+    /// });
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn paused_lanes_changed(&self) -> watch::Receiver<Vec<LaneId>> {
         self.shared.presence.paused_lanes_changed()
     }
@@ -204,6 +319,21 @@ impl FlowFabricWorker {
     }
 
     /// Waits until the worker is told to claim nothing more.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// tokio::spawn({
+    ///     let worker = worker.clone();
+    ///     async move { worker.drain() }
+    /// });
+    /// worker.drained().await;
+    /// assert!(worker.is_draining());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn drained(&self) {
         self.shared.presence.draining().cancelled().await;
     }
@@ -212,6 +342,28 @@ impl FlowFabricWorker {
 /// Claims.
 impl FlowFabricWorker {
     /// One task, if there is one now and the worker has a free permit.
+    ///
+    /// It does not wait: see [`Self::claim`] for a loop that does. A permit is taken before
+    /// anything is claimed, so a worker at its capacity answers with none and touches nothing.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// assert!(worker.claim_next().await?.is_none());
+    /// engine.client().submit(Submission::new("greet")).await?;
+    /// let task = worker.claim_next().await?.expect("there is work");
+    /// assert_eq!(task.execution_kind().as_str(), "greet");
+    /// task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Backend`] when the store or the server does not answer: claim again after a
+    /// pause.
     pub async fn claim_next(&self) -> Result<Option<ClaimedTask>, SdkError> {
         Ok(self.claim(1, Duration::ZERO).await?.pop())
     }
@@ -219,6 +371,27 @@ impl FlowFabricWorker {
     /// Up to `n` tasks, but no more than there are free permits. With nothing found it waits for
     /// work, up to `wait`, and then answers with none; so it does when the worker is drained
     /// meanwhile.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// engine.client().submit(Submission::new("greet")).await?;
+    /// # let mut rounds = 0;
+    /// while !worker.is_draining() {
+    ///     for task in worker.claim(8, worker.claim_wait()).await? {
+    ///         task.complete(None).await?;
+    ///     }
+    ///     # rounds += 1; if rounds == 1 { worker.drain(); }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::claim_next`].
     pub async fn claim(&self, n: usize, wait: Duration) -> Result<Vec<ClaimedTask>, SdkError> {
         let draining = self.shared.presence.draining();
         if draining.is_cancelled() {
@@ -334,125 +507,23 @@ impl FlowFabricWorker {
         let lease = self.shared.leases.hold(task.execution_id, task.fence(), ttl, deadline);
         ClaimedTask::new(task, lease, self.clone(), permit)
     }
-
-    /// Claims the execution that a grant names. The permit comes first: at capacity the grant is
-    /// untouched. When the grant is for an attempt that goes on, that is done by itself.
-    pub async fn claim_from_grant(
-        &self,
-        lane: &LaneId,
-        grant: &ClaimGrant,
-    ) -> Result<ClaimedTask, SdkError> {
-        if !self.shared.me.lanes.iter().any(|share| share.lane == *lane) {
-            return Err(SdkError::config("lane", format!("{lane} is none of this worker's lanes")));
-        }
-        self.check_grant(grant)?;
-        let permit = self.one_permit()?;
-        let sent = Instant::now();
-        let me = &self.shared.me;
-        let claim = ClaimExecution {
-            execution_id: grant.execution_id,
-            worker_id: me.worker_id.clone(),
-            worker_instance_id: me.worker_instance_id.clone(),
-            lease_id: LeaseId::mint(),
-            lease_ttl_ms: millis(me.lease_ttl),
-            slots: TakenSlots::default(),
-        };
-        match self.backend().take_up(claim).await {
-            Ok(task) => self.hold_granted(*task, permit, sent),
-            Err(error) if error.code() == Code::UseClaimResumedExecution => {
-                self.resume(grant, permit).await
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Goes on with the attempt that a grant names.
-    pub async fn claim_from_resume_grant(
-        &self,
-        grant: &ClaimGrant,
-    ) -> Result<ClaimedTask, SdkError> {
-        self.check_grant(grant)?;
-        let permit = self.one_permit()?;
-        self.resume(grant, permit).await
-    }
-
-    async fn resume(
-        &self,
-        grant: &ClaimGrant,
-        permit: OwnedSemaphorePermit,
-    ) -> Result<ClaimedTask, SdkError> {
-        let sent = Instant::now();
-        let me = &self.shared.me;
-        let claim = ClaimResumedExecution {
-            execution_id: grant.execution_id,
-            worker_id: me.worker_id.clone(),
-            worker_instance_id: me.worker_instance_id.clone(),
-            lease_id: LeaseId::mint(),
-            lease_ttl_ms: millis(me.lease_ttl),
-            slots: TakenSlots::default(),
-        };
-        let task = self.backend().take_up(claim).await?;
-        self.hold_granted(*task, permit, sent)
-    }
-
-    /// Takes up an execution whose lease was lost, by a reclaim grant.
-    pub async fn claim_from_reclaim_grant(
-        &self,
-        grant: &ClaimGrant,
-    ) -> Result<ReclaimOutcome, SdkError> {
-        self.check_grant(grant)?;
-        let permit = self.one_permit()?;
-        let sent = Instant::now();
-        let me = &self.shared.me;
-        let reclaim = ReclaimExecution {
-            execution_id: grant.execution_id,
-            worker_id: me.worker_id.clone(),
-            worker_instance_id: me.worker_instance_id.clone(),
-            lease_id: LeaseId::mint(),
-            lease_ttl_ms: millis(me.lease_ttl),
-            max_reclaim_count: None,
-            slots: TakenSlots::default(),
-        };
-        Ok(match self.backend().take_up(reclaim).await? {
-            Reclaimed::Reclaimed(task) => {
-                ReclaimOutcome::Claimed(Box::new(self.hold_granted(*task, permit, sent)?))
-            }
-            Reclaimed::GrantNotFound => ReclaimOutcome::GrantNotFound,
-            Reclaimed::NotReclaimable { detail } => ReclaimOutcome::NotReclaimable { detail },
-            Reclaimed::ReclaimCapExceeded { reclaim_count } => {
-                ReclaimOutcome::ReclaimCapExceeded { reclaim_count }
-            }
-        })
-    }
-
-    /// A claim by name that is repeated answers with the lease that there is. One that this worker
-    /// holds already has its task.
-    fn hold_granted(
-        &self,
-        task: Task,
-        permit: OwnedSemaphorePermit,
-        sent: Instant,
-    ) -> Result<ClaimedTask, SdkError> {
-        if self.shared.leases.has(task.execution_id, task.fence()) {
-            return Err(SdkError::config("grant", "this worker runs the execution already"));
-        }
-        Ok(self.hold(task, permit, Some(sent)))
-    }
-
-    fn check_grant(&self, grant: &ClaimGrant) -> Result<(), SdkError> {
-        let stands_in = grant.execution_id.partition_key();
-        if grant.partition_key != stands_in {
-            let given = grant.partition_key;
-            let message = format!("the execution stands in {stands_in}, the grant says {given}");
-            return Err(SdkError::config("partition_key", message));
-        }
-        Ok(())
-    }
 }
 
 /// Leaving.
 impl FlowFabricWorker {
     /// Claims nothing more. Running tasks go on.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// engine.client().submit(Submission::new("greet")).await?;
+    /// worker.drain();
+    /// assert!(worker.claim_next().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn drain(&self) {
         self.shared.presence.draining().cancel();
     }
@@ -460,6 +531,23 @@ impl FlowFabricWorker {
     /// Claims nothing more, gives running tasks `grace` to end, tells those that have not to stop,
     /// and deregisters: what is still running is then claimable by others at once. Doing it again
     /// does nothing.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// # use std::time::Duration;
+    /// worker.shutdown(Duration::from_secs(30)).await?;
+    /// assert!(engine.client().list_workers(None).await?.items.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Backend`] when the store could not be told: it then finds out by the heartbeats
+    /// that do not come.
     pub async fn shutdown(&self, grace: Duration) -> Result<(), SdkError> {
         self.drain();
         if self.shared.closing.is_cancelled() {
@@ -476,25 +564,6 @@ impl FlowFabricWorker {
         self.shared.connection.close(grace).await?;
         gone
     }
-}
-
-/// What became of a reclaim.
-#[derive(Debug)]
-pub enum ReclaimOutcome {
-    /// A new attempt, or one that goes on.
-    Claimed(Box<ClaimedTask>),
-    /// There is no such grant any more.
-    GrantNotFound,
-    /// It does not wait for somebody to take up a lost lease.
-    NotReclaimable {
-        /// What it does instead.
-        detail: String,
-    },
-    /// It has lost too many leases, and has failed for that.
-    ReclaimCapExceeded {
-        /// So many.
-        reclaim_count: u32,
-    },
 }
 
 /// For tasks of this worker.

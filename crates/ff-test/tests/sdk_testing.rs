@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ff_core::error::Code;
 use ff_core::state::{Outcome, PublicState, QuotaSpec};
+use ff_sdk::runtime::{Failure, Outcome as AnswerOf, TaskInfo};
 use ff_sdk::testing::TestEngine;
 use ff_sdk::{
     ClaimedTask, Flow, NewBudget, SdkError, Signal, Submission, SuspendOutcome, Suspension,
@@ -254,6 +255,52 @@ async fn a_cancel_reaches_whoever_runs_it() {
     engine.cancel(execution.id(), "enough").await;
     tokio::time::timeout(PATIENCE, task.cancelled()).await.unwrap();
     engine.assert_outcome(execution.id(), Outcome::Cancelled).await;
+}
+
+#[tokio::test]
+async fn a_handler_runs_until_all_is_idle() {
+    async fn third_time(info: TaskInfo) -> Result<u32, Failure> {
+        match info.attempt_index() {
+            2 => Ok(info.retry_count()),
+            _ => Err(Failure::transient("no answer")),
+        }
+    }
+    async fn asks() -> Result<AnswerOf, Failure> {
+        Ok(AnswerOf::suspend(Suspension::approval("go")?))
+    }
+    let engine = TestEngine::start().await;
+    let other = engine.client().submit(Submission::new("other")).await.unwrap();
+    let on_a_lane = Submission::new("call").lane("calls").requires("phone");
+    let called = engine.run_handler(on_a_lane, third_time).await;
+    assert_eq!(called.result::<u32>().await.unwrap(), 2);
+    exactly(&engine, 3 * SECOND);
+    let asked = engine.run_handler(Submission::new("ask").lane("questions"), asks).await;
+    engine.assert_state(asked.id(), PublicState::Suspended).await;
+    engine.assert_state(other.id(), PublicState::Waiting).await;
+    let workers = engine.client().list_workers(None).await.unwrap();
+    assert!(workers.items.is_empty(), "its worker is gone: {:?}", workers.items);
+}
+
+#[tokio::test]
+async fn work_is_claimed_by_name_whatever_else_waits() {
+    let engine = TestEngine::start().await;
+    let first = engine.client().submit(Submission::new("first").priority(9)).await.unwrap();
+    let task = engine.claimed(Submission::new("second").requires("gpu")).await;
+    assert_eq!(task.execution_kind().as_str(), "second");
+    engine.assert_state(first.id(), PublicState::Waiting).await;
+    let id = task.execution_id();
+    task.complete(None).await.unwrap();
+    engine.assert_completed(id).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_claimed_says_why() {
+    let engine = TestEngine::start().await;
+    let claiming =
+        tokio::spawn(async move { engine.claimed(Submission::new("mail").held()).await });
+    let panic = claiming.await.unwrap_err().into_panic();
+    let told = panic.downcast_ref::<String>().unwrap();
+    assert!(told.contains("cannot set the work aside"), "{told}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 //! and states beneath it, for what the SDK has no word for.
 //!
 //! ```
+//! use std::time::Duration;
 //! use flowfabric::runtime::Payload;
 //! use flowfabric::testing::TestEngine;
 //! use flowfabric::{Submission, WorkerConfig, WorkerRuntime};
@@ -12,19 +13,21 @@
 //!     format!("hello {name}")
 //! }
 //!
-//! # #[tokio::main] async fn main() -> Result<(), flowfabric::SdkError> {
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let engine = TestEngine::start().await;
 //! let worker = engine.worker(WorkerConfig::new("greeter")).await;
 //! let runtime = WorkerRuntime::new(worker).on("greet", greet);
 //! tokio::spawn(runtime.run(std::future::pending()));
 //!
 //! let submitted = engine.client().submit(Submission::new("greet").json(&"Ada")?).await?;
-//! engine.run_until_idle().await;
-//! let greeting: String = submitted.result().await?;
+//! let greeting: String = submitted.wait_for_result(Duration::from_secs(10)).await?;
 //! assert_eq!(greeting, "hello Ada");
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Submitting, waiting and operating begin at [`client`], doing the work at [`runtime`], testing it
+//! at [`testing`].
 
 #![warn(missing_docs)]
 
@@ -33,5 +36,20 @@
 #[doc = include_str!("../../../README.md")]
 mod readme {}
 
+/// Operations, questions, ids, states and error codes: what the SDK is made of, and what
+/// [`Client::call`] and [`Client::ask`] take.
+///
+/// ```
+/// use flowfabric::core::read::Describe;
+/// use flowfabric::{Client, Submission};
+///
+/// # #[tokio::main] async fn main() -> Result<(), flowfabric::SdkError> {
+/// let client = Client::connect("sqlite::memory:").await?;
+/// let greeting = client.submit(Submission::new("greet")).await?;
+/// let record = client.ask(Describe { execution_id: greeting.id() }).await?;
+/// assert_eq!(record.map(|it| it.state.public_state.as_str()), Some("waiting"));
+/// # Ok(())
+/// # }
+/// ```
 pub use ff_core as core;
 pub use ff_sdk::*;

@@ -50,16 +50,56 @@ impl FlowFabricAdminClient {
     /// Connects by the same URLs as [`crate::Client::connect`], and runs no engine. What a server
     /// refuses is then [`SdkError::AdminApi`], and a server that cannot be talked to
     /// [`SdkError::Http`].
+    ///
+    /// ```
+    /// use ff_sdk::FlowFabricAdminClient;
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let admin = FlowFabricAdminClient::new("sqlite::memory:").await?;
+    /// assert_eq!(admin.namespace().as_str(), "default");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Config`] for a URL that is none; [`SdkError::BackendContext`] when the store or
+    /// the server cannot be reached within ten seconds.
     pub async fn new(url: &str) -> Result<Self, SdkError> {
         Self::open(url, None).await
     }
 
     /// The same for a server that wants to see an API key.
+    ///
+    /// ```no_run
+    /// use ff_sdk::FlowFabricAdminClient;
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let key = String::new();
+    /// let admin = FlowFabricAdminClient::with_token("https://flow.example", &key).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`], and the code `unauthenticated`.
     pub async fn with_token(url: &str, token: &str) -> Result<Self, SdkError> {
         Self::open(url, Some(token)).await
     }
 
     /// Over a backend that is open already.
+    ///
+    /// ```
+    /// # use ff_sdk::testing::TestEngine;
+    /// use ff_sdk::FlowFabricAdminClient;
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let admin = FlowFabricAdminClient::connect_with(engine.backend());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn connect_with(backend: Arc<dyn Backend>) -> Self {
         let connection = Connection::over(backend);
         Self { connection, namespace: Namespace::default(), http: None }
@@ -73,6 +113,22 @@ impl FlowFabricAdminClient {
     }
 
     /// The same connection, in another namespace than `default`.
+    ///
+    /// ```
+    /// # use ff_sdk::testing::TestEngine;
+    /// use ff_sdk::FlowFabricAdminClient;
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let admin = FlowFabricAdminClient::connect_with(engine.backend()).in_namespace("billing")?;
+    /// assert_eq!(admin.namespace().as_str(), "billing");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Config`] for a name that is none.
     pub fn in_namespace(&self, namespace: &str) -> Result<Self, SdkError> {
         let namespace = parse("namespace", namespace)?;
         Ok(Self { namespace, ..self.clone() })
@@ -103,6 +159,37 @@ impl FlowFabricAdminClient {
 
     /// Sets the next execution that a worker may run aside for it. None: there is nothing for it.
     /// The worker takes it up by [`crate::FlowFabricWorker::claim_from_grant`].
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_core::capability::Capabilities;
+    /// use ff_core::operation::ClaimForWorker;
+    /// use ff_sdk::{FlowFabricAdminClient, WorkerConfig};
+    ///
+    /// let admin = FlowFabricAdminClient::connect_with(engine.backend());
+    /// let pool = WorkerConfig::new("pool").worker_instance_id("pool-1");
+    /// let worker = engine.worker(pool).await;
+    /// let greeting = engine.client().submit(Submission::new("greet")).await?;
+    /// let claim = ClaimForWorker {
+    ///     namespace: "default".parse()?,
+    ///     worker_id: "pool".parse()?,
+    ///     worker_instance_id: "pool-1".parse()?,
+    ///     lane: "default".parse()?,
+    ///     capabilities: Capabilities::default(),
+    ///     grant_ttl_ms: 5_000,
+    /// };
+    /// let grant = admin.claim_for_worker(claim).await?.expect("there is work");
+    /// assert_eq!(grant.execution_id, greeting.id());
+    /// # drop(worker);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid_input` for a grant that lasts too short or too long.
     pub async fn claim_for_worker(
         &self,
         claim: ClaimForWorker,
@@ -115,6 +202,36 @@ impl FlowFabricAdminClient {
 
     /// Sets an execution whose lease was lost aside for a worker, who takes it up by
     /// [`crate::FlowFabricWorker::claim_from_reclaim_grant`].
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_core::capability::Capabilities;
+    /// use ff_core::operation::{IssueReclaimGrant, IssuedReclaimGrant};
+    /// use ff_sdk::FlowFabricAdminClient;
+    ///
+    /// let admin = FlowFabricAdminClient::connect_with(engine.backend());
+    /// let task = engine.claimed(Submission::new("work")).await;
+    /// engine.lose_lease(task.execution_id()).await;
+    /// let issue = IssueReclaimGrant {
+    ///     execution_id: task.execution_id(),
+    ///     worker_id: "pool".parse()?,
+    ///     worker_instance_id: None,
+    ///     lane: "default".parse()?,
+    ///     capabilities: Capabilities::default(),
+    ///     grant_ttl_ms: 5_000,
+    /// };
+    /// let issued = admin.issue_reclaim_grant(issue).await?;
+    /// assert!(matches!(issued, IssuedReclaimGrant::Granted(_)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `execution_not_found`, `capability_mismatch` and `grant_already_exists`. That it cannot be
+    /// reclaimed is an answer, not an error.
     pub async fn issue_reclaim_grant(
         &self,
         issue: IssueReclaimGrant,
@@ -127,6 +244,25 @@ impl FlowFabricAdminClient {
 
     /// Makes another key sign waitpoint tokens: 32 to 128 bytes, as hex. Tokens of the one before
     /// are accepted for `grace` more, a day unless said. Doing it again does nothing.
+    ///
+    /// ```
+    /// # use ff_sdk::testing::TestEngine;
+    /// use ff_sdk::FlowFabricAdminClient;
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let admin = FlowFabricAdminClient::connect_with(engine.backend());
+    /// let secret = "5e".repeat(32);
+    /// assert!(admin.rotate_waitpoint_secret("k2", &secret, None).await?.rotated);
+    /// assert!(!admin.rotate_waitpoint_secret("k2", &secret, None).await?.rotated);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Config`] for a name or a secret that is none; `rotation_conflict` when the name
+    /// stands for another secret.
     pub async fn rotate_waitpoint_secret(
         &self,
         new_kid: &str,
@@ -144,8 +280,31 @@ impl FlowFabricAdminClient {
         self.call(RotateSecret { kid, secret, grace_ms: millis(grace) }).await
     }
 
-    /// The token of a waitpoint, for whoever may answer. None: there is no such execution, or it has
-    /// no such waitpoint.
+    /// The token of a waitpoint, for whoever may answer. None: there is no such execution, or it
+    /// has no such waitpoint.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_core::id::WaitpointKey;
+    /// use ff_sdk::{FlowFabricAdminClient, Suspension};
+    ///
+    /// let id = task.execution_id();
+    /// task.suspend_on(Suspension::approval("review")?).await?;
+    /// let admin = FlowFabricAdminClient::connect_with(engine.backend());
+    /// let review: WaitpointKey = "review".parse()?;
+    /// assert!(admin.read_waitpoint_token(id, review).await?.is_some());
+    /// let other: WaitpointKey = "other".parse()?;
+    /// assert!(admin.read_waitpoint_token(id, other).await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `forbidden` for a key without the right; `waitpoint_closed`.
     pub async fn read_waitpoint_token(
         &self,
         execution_id: ExecutionId,

@@ -28,6 +28,12 @@ pub struct ClientConfig {
 
 impl ClientConfig {
     /// The server that `ff dev` starts, namespace `default`.
+    ///
+    /// ```
+    /// use ff_sdk::{ClientConfig, DEFAULT_URL};
+    ///
+    /// assert_eq!(ClientConfig::new().url, DEFAULT_URL);
+    /// ```
     pub fn new() -> Self {
         Self {
             url: DEFAULT_URL.to_owned(),
@@ -38,7 +44,7 @@ impl ClientConfig {
     }
 }
 
-reaches!(ClientConfig);
+reaches!(ClientConfig, "ClientConfig::new()");
 
 impl Default for ClientConfig {
     fn default() -> Self {

@@ -59,8 +59,20 @@ impl Waiting {
 }
 
 impl Client {
-    /// Connects to a store (`sqlite:PATH`, `valkey://…`) or a server (`http://…`): by a URL, or by a
-    /// [`ClientConfig`] that says more.
+    /// Connects to a store (`sqlite:PATH`, `valkey://…`) or a server (`http://…`): by a URL, or by
+    /// a [`ClientConfig`] that says more.
+    ///
+    /// ```
+    /// use ff_sdk::{Client, ClientConfig};
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let config = ClientConfig::new().url("sqlite::memory:").namespace("billing");
+    /// let client = Client::connect(config).await?;
+    /// assert_eq!(client.namespace().as_str(), "billing");
+    /// assert!(Client::connect("gopher://nowhere").await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -75,6 +87,21 @@ impl Client {
     }
 
     /// The same over a backend that is open already.
+    ///
+    /// In namespace `default`: see [`Self::in_namespace`] for another. The backend is not closed
+    /// with the client.
+    ///
+    /// ```
+    /// # use ff_sdk::testing::TestEngine;
+    /// use ff_sdk::Client;
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let client = Client::connect_with(engine.backend());
+    /// assert_eq!(client.namespace().as_str(), "default");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn connect_with(backend: Arc<dyn Backend>) -> Self {
         Self::over(Connection::over(backend), Namespace::default())
     }
@@ -85,6 +112,21 @@ impl Client {
     }
 
     /// The same connection, in another namespace.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// let billing = client.in_namespace("billing")?;
+    /// let invoice = billing.submit(Submission::new("invoice")).await?;
+    /// assert_eq!(invoice.describe().await?.namespace.as_str(), "billing");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Config`] for a name that is none.
     pub fn in_namespace(&self, namespace: &str) -> Result<Self, SdkError> {
         Ok(Self::over(self.connection.clone(), parse("namespace", namespace)?))
     }
@@ -101,6 +143,20 @@ impl Client {
 
     /// Ends all waits, and closes the connection if this client opened it. Doing it again does
     /// nothing.
+    ///
+    /// ```
+    /// # use ff_sdk::Client;
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = Client::connect("sqlite::memory:").await?;
+    /// client.close().await?;
+    /// client.close().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Backend`] when an embedded store could not be closed.
     pub async fn close(&self) -> Result<(), SdkError> {
         self.waiting.stop.send_replace(true);
         self.connection.close(Duration::from_secs(5)).await
@@ -108,12 +164,50 @@ impl Client {
 
     /// Carries out any operation of [`ff_core::operation`], once. Those with a method of their own
     /// are better called by it.
+    ///
+    /// A call whose reply is lost is not sent again: whether the operation may be repeated is for
+    /// you to know. What is wrong with its shape is told before it is sent.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::operation::Hold;
+    ///
+    /// let greeting = client.submit(Submission::new("greet")).await?;
+    /// let (execution_id, detail) = (greeting.id(), "not today".to_owned());
+    /// client.call(Hold { execution_id, detail }).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Config`] for a field that is wrong, [`SdkError::Engine`] with the code of a
+    /// refusal, [`SdkError::Backend`] when there was no answer within five seconds.
     pub async fn call<O: Operation>(&self, operation: O) -> Result<O::Reply, SdkError> {
         operation.check().map_err(SdkError::unsent)?;
         Ok(within(O::NAME, self.backend().call(operation)).await?)
     }
 
     /// Asks any question of [`ff_core::read`].
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::read::Describe;
+    ///
+    /// let greeting = client.submit(Submission::new("greet")).await?;
+    /// let found = client.ask(Describe { execution_id: greeting.id() }).await?;
+    /// assert!(found.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::call`].
     pub async fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, SdkError> {
         Ok(within(Q::NAME, self.backend().ask(question)).await?)
     }

@@ -20,6 +20,18 @@ use crate::patience::within_time;
 const LOOK: Duration = Duration::from_secs(20);
 
 /// What a subscription brings.
+///
+/// ```
+/// use ff_sdk::Happened;
+///
+/// fn line(happened: &Happened) -> String {
+///     match happened {
+///         Happened::Event(it) => it.event.kind.as_str().to_owned(),
+///         Happened::Gap => "some events are gone: read everything anew".to_owned(),
+///     }
+/// }
+/// # assert!(line(&Happened::Gap).starts_with("some"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happened {
     /// Something happened.
@@ -61,12 +73,44 @@ pub struct EventSubscription {
 
 impl EventSubscription {
     /// Begins with the oldest event that is kept, instead of now.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::read::EventFilter;
+    /// use ff_sdk::Happened;
+    ///
+    /// client.submit(Submission::new("greet")).await?;
+    /// let mut events = client.subscribe(EventFilter::default()).from_start();
+    /// let Happened::Event(first) = events.next().await? else { panic!("nothing was removed") };
+    /// assert_eq!(first.event.kind.as_str(), "execution.submitted");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn from_start(self) -> Self {
         Self { from: From::Start, ..self }
     }
 
     /// Goes on behind the place that [`Self::cursor`] told, with the same filter.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::read::EventFilter;
+    ///
+    /// client.submit(Submission::new("first")).await?;
+    /// let mut events = client.subscribe(EventFilter::default()).from_start();
+    /// events.next().await?;
+    /// let place = events.cursor().expect("an event was taken");
+    /// let mut again = client.subscribe(EventFilter::default()).from_cursor(place);
+    /// client.submit(Submission::new("second")).await?;
+    /// again.next().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn from_cursor(self, cursor: impl Into<String>) -> Self {
         Self { from: From::Cursor(cursor.into()), ..self }
@@ -75,6 +119,20 @@ impl EventSubscription {
     /// Where to go on, also in another process; none before the first event or [`Self::begin`].
     /// Events that came together are behind the place only when all of them have been taken, so
     /// some may come twice, with the same id.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::read::EventFilter;
+    ///
+    /// let mut events = client.subscribe(EventFilter::default());
+    /// assert!(events.cursor().is_none());
+    /// events.begin().await?;
+    /// assert!(events.cursor().is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cursor(&self) -> Option<String> {
         match (&self.behind, &self.from) {
             (Some(behind), _) if self.waiting.is_empty() => Some(behind.clone()),
@@ -85,6 +143,24 @@ impl EventSubscription {
 
     /// Takes the place in the log now, and not with the first [`Self::next`]: of what happens from
     /// here on nothing is missed.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::read::EventFilter;
+    ///
+    /// let mut events = client.subscribe(EventFilter::default());
+    /// events.begin().await?;
+    /// client.submit(Submission::new("greet")).await?;
+    /// events.next().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Backend`] when the store does not answer: begin again.
     pub async fn begin(&mut self) -> Result<(), SdkError> {
         if matches!(self.from, From::Now) {
             self.look(Duration::ZERO).await?;
@@ -94,6 +170,28 @@ impl EventSubscription {
 
     /// The next event; waits for it. Goes on over faults of the store, as long as it takes.
     /// Dropping the call loses nothing.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::read::EventFilter;
+    /// use ff_sdk::Happened;
+    ///
+    /// # client.submit(Submission::new("greet")).await?.cancel("enough").await?;
+    /// let mut events = client.subscribe(EventFilter::default()).from_start();
+    /// while let Happened::Event(envelope) = events.next().await? {
+    ///     if envelope.event.kind.as_str() == "execution.cancelled" {
+    ///         break;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid_cursor` for a place of another filter or store.
     pub async fn next(&mut self) -> Result<Happened, SdkError> {
         let mut pauses = Pauses::default();
         loop {
@@ -137,6 +235,21 @@ impl EventSubscription {
 impl Client {
     /// Subscribes to events of the client's namespace, from now on. The named sets of events are
     /// [`ff_core::read::Subscription`].
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::read::EventFilter;
+    ///
+    /// let of_mail = EventFilter { lanes: vec!["mail".parse()?], ..EventFilter::default() };
+    /// let mut events = client.subscribe(of_mail);
+    /// events.begin().await?;
+    /// client.submit(Submission::new("greet").lane("mail")).await?;
+    /// events.next().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn subscribe(&self, filter: EventFilter) -> EventSubscription {
         let namespace = filter.namespace.or_else(|| Some(self.namespace.clone()));
         EventSubscription {

@@ -10,6 +10,20 @@ use ff_core::state::Outcome;
 use crate::error::SdkError;
 
 /// An execution that has ended. Its text is one line for people: `failed: disk full (transient)`.
+///
+/// ```
+/// # use ff_sdk::{Submission, testing::TestEngine};
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let client = TestEngine::start().await.client();
+/// use std::time::Duration;
+///
+/// let greeting = client.submit(Submission::new("greet")).await?;
+/// greeting.cancel("not today").await?;
+/// let finished = greeting.wait(Duration::from_secs(10)).await?;
+/// assert_eq!(finished.to_string(), "cancelled: not today");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
     /// How it ended.
@@ -19,6 +33,20 @@ pub struct Finished {
 }
 
 /// Why there is no result.
+///
+/// ```
+/// use ff_sdk::ResultError;
+///
+/// /// Whether to look again, or to give up.
+/// fn may_come(error: &ResultError) -> bool {
+///     match error {
+///         ResultError::Ended(_) => false,
+///         ResultError::Call(error) => error.is_retryable(),
+///     }
+/// }
+/// # let late = ff_sdk::SdkError::Http { message: "late".to_owned() };
+/// # assert!(may_come(&ResultError::Call(late)));
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ResultError {
     /// The execution ended in another way than with success.
@@ -47,6 +75,19 @@ impl Finished {
     }
 
     /// Why it did not end well, as far as somebody said so.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let task = engine.claimed(Submission::new("greet")).await;
+    /// let id = task.execution_id();
+    /// task.fail("disk full", "permanent").await?;
+    /// let finished = engine.assert_outcome(id, ff_core::state::Outcome::Failed).await;
+    /// assert_eq!(finished.reason(), Some("disk full"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn reason(&self) -> Option<&str> {
         match self.outcome {
             Outcome::Success => None,

@@ -72,6 +72,12 @@ struct Edge {
 
 impl Flow {
     /// A flow of this kind, without steps.
+    ///
+    /// ```
+    /// use ff_sdk::{Flow, Submission};
+    ///
+    /// let flow = Flow::new("report").step("fetch", Submission::new("fetch"));
+    /// ```
     pub fn new(kind: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),
@@ -86,6 +92,19 @@ impl Flow {
     }
 
     /// Adds a tag to the flow.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_sdk::Flow;
+    ///
+    /// let flow = Flow::new("report").step("fetch", Submission::new("fetch"));
+    /// let flow = client.submit_flow(flow.tag("tenant", "acme")).await?;
+    /// assert_eq!(flow.describe().await?.tags.get("tenant"), Some("acme"));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.tags.insert(key.into(), value.into());
@@ -93,18 +112,61 @@ impl Flow {
     }
 
     /// The same key and the same graph again find the flow of the first submit.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_sdk::Flow;
+    ///
+    /// let flow = Flow::new("report").step("fetch", Submission::new("fetch"));
+    /// let flow = flow.idempotency_key("report-of-may");
+    /// let first = client.submit_flow(flow.clone()).await?;
+    /// let again = client.submit_flow(flow).await?;
+    /// assert!(again.was_there_already() && again.id() == first.id());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn idempotency_key(self, key: impl Into<String>) -> Self {
         Self { idempotency_key: Some(key.into()), ..self }
     }
 
     /// How long the flow is kept once it has ended; a day unless said.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_sdk::Flow;
+    /// use std::time::Duration;
+    ///
+    /// let flow = Flow::new("report").step("fetch", Submission::new("fetch"));
+    /// let flow = client.submit_flow(flow.retention(Duration::from_secs(3600))).await?;
+    /// assert_eq!(flow.describe().await?.retention_ms, 3_600_000);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn retention(self, retention: Duration) -> Self {
         Self { retention: Some(retention), ..self }
     }
 
     /// What all steps use counts in this budget.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_sdk::{Flow, NewBudget};
+    ///
+    /// let budget = client.create_budget(NewBudget::new("tokens").limit("tokens", 100)).await?;
+    /// let flow = Flow::new("report").budget(budget).step("ask", Submission::new("ask"));
+    /// let flow = client.submit_flow(flow).await?;
+    /// assert_eq!(flow.describe().await?.attached.budget_ids, [budget]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn budget(mut self, budget_id: BudgetId) -> Self {
         self.attached.add([budget_id]);
@@ -112,6 +174,24 @@ impl Flow {
     }
 
     /// Each step needs a slot of this quota policy to run.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::state::QuotaSpec;
+    /// use ff_sdk::Flow;
+    ///
+    /// # let spec = QuotaSpec {
+    /// #     window_seconds: 0, max_requests_per_window: 0, max_concurrent: 2, jitter_ms: 0,
+    /// # };
+    /// let two_at_a_time = client.create_quota_policy(spec).await?;
+    /// let flow = Flow::new("report").quota(two_at_a_time).step("ask", Submission::new("ask"));
+    /// let flow = client.submit_flow(flow).await?;
+    /// assert_eq!(flow.describe().await?.attached.quota_policy_id, Some(two_at_a_time));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn quota(mut self, quota_policy_id: QuotaPolicyId) -> Self {
         self.attached.quota_policy_id = Some(quota_policy_id);
@@ -119,6 +199,22 @@ impl Flow {
     }
 
     /// Adds a step. Without a word on what it waits for it starts at once.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_sdk::Flow;
+    ///
+    /// let flow = Flow::new("report")
+    ///     .step("fetch", Submission::new("fetch"))
+    ///     .step("print", Submission::new("print")).after("fetch");
+    /// let flow = client.submit_flow(flow).await?;
+    /// let print = flow.step("print").expect("a step of this name");
+    /// assert_eq!(print.explain().await?.cause.as_str(), "dependencies");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn step(mut self, name: impl Into<String>, submission: Submission) -> Self {
         self.steps.push(Step { name: name.into(), submission, join: None });
@@ -126,24 +222,102 @@ impl Flow {
     }
 
     /// The step waits for the success of another.
+    ///
+    /// Said several times, it waits for all of them. Should one of them end in another way, the
+    /// step is skipped.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// use ff_core::state::Outcome;
+    /// use ff_sdk::Flow;
+    ///
+    /// let flow = Flow::new("report")
+    ///     .step("fetch", Submission::new("fetch"))
+    ///     .step("print", Submission::new("print")).after("fetch");
+    /// let flow = engine.client().submit_flow(flow).await?;
+    /// worker.claim_next().await?.expect("fetch").fail("gone", "permanent").await?;
+    /// let print = flow.step("print").expect("a step").id();
+    /// engine.assert_outcome(print, Outcome::Skipped).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn after(self, step: impl Into<String>) -> Self {
         self.edge(step, EdgeKind::SuccessOnly)
     }
 
     /// The step waits for the end of another, however that is.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// use ff_sdk::Flow;
+    ///
+    /// let flow = Flow::new("report")
+    ///     .step("print", Submission::new("print"))
+    ///     .step("tidy", Submission::new("tidy")).after_end_of("print");
+    /// engine.client().submit_flow(flow).await?;
+    /// worker.claim_next().await?.expect("print").fail("no paper", "permanent").await?;
+    /// worker.claim_next().await?.expect("tidy").complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn after_end_of(self, step: impl Into<String>) -> Self {
         self.edge(step, EdgeKind::Always)
     }
 
     /// The step runs only if another fails or expires; else it is skipped.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// use ff_sdk::Flow;
+    ///
+    /// let flow = Flow::new("report")
+    ///     .step("print", Submission::new("print"))
+    ///     .step("excuse", Submission::new("mail")).after_failure_of("print");
+    /// engine.client().submit_flow(flow).await?;
+    /// worker.claim_next().await?.expect("print").fail("no paper", "permanent").await?;
+    /// worker.claim_next().await?.expect("excuse").complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn after_failure_of(self, step: impl Into<String>) -> Self {
         self.edge(step, EdgeKind::FailureOnly)
     }
 
     /// The step waits for the success of all of these.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// use ff_sdk::Flow;
+    ///
+    /// let flow = Flow::new("film")
+    ///     .step("video", Submission::new("encode"))
+    ///     .step("sound", Submission::new("encode"))
+    ///     .step("join", Submission::new("join")).all_of(["video", "sound"]);
+    /// let flow = engine.client().submit_flow(flow).await?;
+    /// for _ in 0..2 {
+    ///     worker.claim_next().await?.expect("a part").complete(None).await?;
+    /// }
+    /// let join = worker.claim_next().await?.expect("both are done");
+    /// assert_eq!(Some(join.execution_id()), flow.step("join").map(|step| step.id()));
+    /// # join.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn all_of<T: Into<String>>(self, steps: impl IntoIterator<Item = T>) -> Self {
         self.join(Join::AllOf, steps)
@@ -151,12 +325,57 @@ impl Flow {
 
     /// The step waits for the first success of these. The others are cancelled then, unless
     /// [`Self::let_run`] says otherwise.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// use ff_core::state::Outcome;
+    /// use ff_sdk::Flow;
+    ///
+    /// let flow = Flow::new("race")
+    ///     .step("large", Submission::new("ask"))
+    ///     .step("small", Submission::new("ask"))
+    ///     .step("answer", Submission::new("answer")).any_of(["large", "small"]);
+    /// let flow = engine.client().submit_flow(flow).await?;
+    /// worker.claim_next().await?.expect("large").complete(None).await?;
+    /// engine.run_until_idle().await;
+    /// let small = flow.step("small").expect("a step").id();
+    /// engine.assert_outcome(small, Outcome::Cancelled).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn any_of<T: Into<String>>(self, steps: impl IntoIterator<Item = T>) -> Self {
         self.join(Join::AnyOf(OnSatisfied::default()), steps)
     }
 
     /// The step waits for `k` successes of these; the others as with [`Self::any_of`].
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// use ff_sdk::Flow;
+    ///
+    /// let reviewers = ["ada", "grace", "edsger"];
+    /// let flow = reviewers.iter().fold(Flow::new("paper"), |flow, name| {
+    ///     flow.step(*name, Submission::new("review"))
+    /// });
+    /// let flow = flow.step("decide", Submission::new("decide")).quorum(2, reviewers);
+    /// let flow = engine.client().submit_flow(flow).await?;
+    /// for _ in 0..2 {
+    ///     worker.claim_next().await?.expect("a review").complete(None).await?;
+    /// }
+    /// engine.run_until_idle().await;
+    /// let decide = worker.claim_next().await?.expect("two are enough");
+    /// assert_eq!(Some(decide.execution_id()), flow.step("decide").map(|step| step.id()));
+    /// # decide.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn quorum<T: Into<String>>(self, k: u32, steps: impl IntoIterator<Item = T>) -> Self {
         self.join(Join::Quorum(k, OnSatisfied::default()), steps)
@@ -164,18 +383,58 @@ impl Flow {
 
     /// Those that are not needed any more are cancelled: after `any_of` and `quorum`, and as they
     /// do unless told otherwise.
+    ///
+    /// ```
+    /// use ff_sdk::{Flow, Submission};
+    ///
+    /// let race = Flow::new("race")
+    ///     .step("large", Submission::new("ask"))
+    ///     .step("small", Submission::new("ask"))
+    ///     .step("answer", Submission::new("answer")).any_of(["large", "small"])
+    ///     .cancel_remaining();
+    /// ```
     #[must_use]
     pub fn cancel_remaining(self) -> Self {
         self.remaining("cancel_remaining", OnSatisfied::CancelRemaining)
     }
 
     /// Those that are not needed any more run to their end.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// use ff_core::state::PublicState;
+    /// use ff_sdk::Flow;
+    ///
+    /// let flow = Flow::new("race")
+    ///     .step("large", Submission::new("ask"))
+    ///     .step("small", Submission::new("ask"))
+    ///     .step("answer", Submission::new("answer")).any_of(["large", "small"]).let_run();
+    /// let flow = engine.client().submit_flow(flow).await?;
+    /// worker.claim_next().await?.expect("large").complete(None).await?;
+    /// let small = flow.step("small").expect("a step").id();
+    /// engine.assert_state(small, PublicState::Waiting).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn let_run(self) -> Self {
         self.remaining("let_run", OnSatisfied::LetRun)
     }
 
     /// The name under which the step finds the result of the one that was named last.
+    ///
+    /// Without it that is the name of the step.
+    ///
+    /// ```
+    /// use ff_sdk::{Flow, Submission};
+    ///
+    /// let flow = Flow::new("report")
+    ///     .step("fetch", Submission::new("fetch"))
+    ///     .step("print", Submission::new("print")).after("fetch").input_as("page");
+    /// ```
     #[must_use]
     pub fn input_as(self, name: impl Into<String>) -> Self {
         let name = name.into();
@@ -183,6 +442,25 @@ impl Flow {
     }
 
     /// The result of the step that was named last becomes the payload of this one.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// use ff_sdk::Flow;
+    ///
+    /// let flow = Flow::new("report")
+    ///     .step("fetch", Submission::new("fetch"))
+    ///     .step("print", Submission::new("print")).after("fetch").as_payload();
+    /// engine.client().submit_flow(flow).await?;
+    /// worker.claim_next().await?.expect("fetch").complete(Some("a page".into())).await?;
+    /// let print = worker.claim_next().await?.expect("print");
+    /// assert_eq!(&print.input_payload()[..], b"a page");
+    /// # print.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn as_payload(self) -> Self {
         self.last_edge("as_payload", |edge| edge.becomes_payload = true)

@@ -18,7 +18,7 @@ impl Client {
     /// ```
     /// use ff_core::state::QuotaSpec;
     /// # use ff_sdk::{Client, Submission};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ff_sdk::SdkError> {
+    /// # #[tokio::main] async fn main() -> Result<(), ff_sdk::SdkError> {
     /// # let client = Client::connect("sqlite::memory:").await?;
     /// let spec = QuotaSpec {
     ///     window_seconds: 60,
@@ -32,6 +32,10 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid_quota_spec`.
     pub async fn create_quota_policy(&self, spec: QuotaSpec) -> Result<QuotaPolicyId, SdkError> {
         let quota_policy_id = QuotaPolicyId::mint();
         let namespace = self.namespace.clone();
@@ -40,6 +44,28 @@ impl Client {
     }
 
     /// Changes the numbers that are given. Slots that are taken stay taken.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::operation::QuotaChange;
+    /// use ff_core::state::QuotaSpec;
+    ///
+    /// # let spec = QuotaSpec {
+    /// #     window_seconds: 60, max_requests_per_window: 100, max_concurrent: 5, jitter_ms: 0,
+    /// # };
+    /// let calls = client.create_quota_policy(spec).await?;
+    /// let fewer = QuotaChange { max_concurrent: Some(2), ..QuotaChange::default() };
+    /// client.update_quota_policy(calls, fewer).await?;
+    /// assert_eq!(client.describe_quota_policy(calls).await?.policy.spec.max_concurrent, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `quota_policy_not_found` and `invalid_quota_spec`.
     pub async fn update_quota_policy(
         &self,
         quota_policy_id: QuotaPolicyId,
@@ -51,6 +77,29 @@ impl Client {
     }
 
     /// A policy with the first of those who hold its slots.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_core::state::QuotaSpec;
+    ///
+    /// # let client = engine.client();
+    /// # let spec = QuotaSpec {
+    /// #     window_seconds: 0, max_requests_per_window: 0, max_concurrent: 5, jitter_ms: 0,
+    /// # };
+    /// let calls = client.create_quota_policy(spec).await?;
+    /// let task = engine.claimed(Submission::new("call").quota(calls)).await;
+    /// let policy = client.describe_quota_policy(calls).await?;
+    /// assert_eq!((policy.policy.slots, policy.holders.len()), (1, 1));
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `quota_policy_not_found`.
     pub async fn describe_quota_policy(
         &self,
         quota_policy_id: QuotaPolicyId,
@@ -65,6 +114,25 @@ impl Client {
     }
 
     /// Policies of the client's namespace, newest first.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::state::QuotaSpec;
+    ///
+    /// # let spec = QuotaSpec {
+    /// #     window_seconds: 0, max_requests_per_window: 0, max_concurrent: 5, jitter_ms: 0,
+    /// # };
+    /// let calls = client.create_quota_policy(spec).await?;
+    /// assert_eq!(client.list_quota_policies(None).await?.items[0].quota_policy_id, calls);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid_cursor` for a cursor of another list.
     pub async fn list_quota_policies(
         &self,
         cursor: Option<String>,
@@ -74,6 +142,26 @@ impl Client {
     }
 
     /// Removes a policy with its slots.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use ff_core::state::QuotaSpec;
+    ///
+    /// # let spec = QuotaSpec {
+    /// #     window_seconds: 0, max_requests_per_window: 0, max_concurrent: 5, jitter_ms: 0,
+    /// # };
+    /// let calls = client.create_quota_policy(spec).await?;
+    /// client.delete_quota_policy(calls).await?;
+    /// assert!(client.describe_quota_policy(calls).await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `quota_policy_not_found`.
     pub async fn delete_quota_policy(
         &self,
         quota_policy_id: QuotaPolicyId,

@@ -17,6 +17,30 @@ use crate::task::{Signal, SignalOutcome, WaitpointTicket};
 impl Client {
     /// Says something to a waitpoint, of an execution of any lane. A signal with an idempotency key
     /// is sent again when the reply is lost; without one that might count it twice.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_sdk::{Signal, SignalOutcome, SuspendOutcome, Suspension};
+    ///
+    /// let id = task.execution_id();
+    /// let payment = Suspension::signal("payment", "paid")?;
+    /// let SuspendOutcome::Suspended(at) = task.suspend_on(payment).await? else { panic!() };
+    /// let ticket = at.waitpoint().expect("a waitpoint").clone();
+    /// let paid = Signal::new("paid", ticket.token).idempotency_key("event-991");
+    /// let outcome = engine.client().deliver_signal(id, ticket.key, paid).await?;
+    /// assert!(matches!(outcome, SignalOutcome::TriggeredResume { .. }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid_token` and `token_expired` for a token that does not open it;
+    /// `waitpoint_not_found`, `waitpoint_closed`, `target_not_signalable` of an execution that has
+    /// ended, `signal_limit_exceeded` and `execution_not_found`.
     pub async fn deliver_signal(
         &self,
         execution_id: ExecutionId,
@@ -29,7 +53,29 @@ impl Client {
         Ok(delivered?.into())
     }
 
-    /// An operator's yes, as `ff approve` says it: no token is needed.
+    /// An operator's yes, as `ff approve` says it: no token is needed. Said again it counts once,
+    /// whoever says it: where several have to agree, each sends a [signal](Self::deliver_signal)
+    /// with a source of its own.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// # use ff_sdk::Suspension;
+    /// use ff_core::id::WaitpointKey;
+    ///
+    /// # let id = task.execution_id();
+    /// # task.suspend_on(Suspension::approval("review")?).await?;
+    /// let review: WaitpointKey = "review".parse()?;
+    /// engine.client().approve(id, review, "ada", Some("ship it")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `waitpoint_not_found`, `waitpoint_closed` and `execution_not_found`.
     pub async fn approve(
         &self,
         execution_id: ExecutionId,
@@ -42,6 +88,32 @@ impl Client {
     }
 
     /// An operator's no.
+    ///
+    /// The task goes on as after a yes, and finds the signal `denied`.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// # use ff_sdk::Suspension;
+    /// # let task = engine.claimed(Submission::new("deploy")).await;
+    /// # let id = task.execution_id();
+    /// # task.suspend_on(Suspension::approval("review")?).await?;
+    /// use ff_core::id::WaitpointKey;
+    ///
+    /// let review: WaitpointKey = "review".parse()?;
+    /// engine.client().deny(id, review, "ada", Some("not on a Friday")).await?;
+    /// let task = worker.claim_next().await?.expect("it goes on");
+    /// assert_eq!(task.resume_signals().await?[0].name.as_str(), "denied");
+    /// # task.cancel("denied").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::approve`].
     pub async fn deny(
         &self,
         execution_id: ExecutionId,
@@ -75,6 +147,24 @@ impl Client {
     }
 
     /// Waitpoints of one execution that are not closed, oldest first. Tells no tokens.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// # use ff_sdk::Suspension;
+    /// # let id = task.execution_id();
+    /// # task.suspend_on(Suspension::approval("review")?).await?;
+    /// let open = engine.client().list_waitpoints(id).await?;
+    /// assert_eq!(open[0].key.as_str(), "review");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `execution_not_found`.
     pub async fn list_waitpoints(
         &self,
         execution_id: ExecutionId,
@@ -84,6 +174,26 @@ impl Client {
 
     /// All that waits for somebody in the client's namespace, oldest first: an inbox. Lanes: only
     /// these, or all.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// # use ff_sdk::Suspension;
+    /// # task.suspend_on(Suspension::approval("review")?).await?;
+    /// let inbox = engine.client().list_pending_waitpoints(vec![], None).await?;
+    /// for waiting in &inbox.items {
+    ///     println!("{} waits for {}", waiting.execution_id, waiting.key);
+    /// }
+    /// assert_eq!(inbox.items.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid_cursor` for a cursor of another list.
     pub async fn list_pending_waitpoints(
         &self,
         lanes: Vec<LaneId>,
@@ -95,6 +205,29 @@ impl Client {
     }
 
     /// The token of a waitpoint, for whoever may answer.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// # use ff_sdk::Suspension;
+    /// # let id = task.execution_id();
+    /// # task.suspend_on(Suspension::signal("payment", "paid")?).await?;
+    /// use ff_core::id::WaitpointKey;
+    /// use ff_sdk::Signal;
+    ///
+    /// let payment: WaitpointKey = "payment".parse()?;
+    /// let ticket = engine.client().read_waitpoint_token(id, payment).await?;
+    /// let paid = Signal::new("paid", ticket.token);
+    /// engine.client().deliver_signal(id, ticket.waitpoint_id, paid).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `waitpoint_not_found`, `waitpoint_closed` and `execution_not_found`.
     pub async fn read_waitpoint_token(
         &self,
         execution_id: ExecutionId,
@@ -105,6 +238,30 @@ impl Client {
 
     /// A new token: the one before is refused from now on. It lasts as long as its waitpoint, or
     /// `ttl`.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// # use ff_sdk::{Signal, SuspendOutcome, Suspension};
+    /// # let id = task.execution_id();
+    /// # let payment = Suspension::signal("payment", "paid")?;
+    /// # let SuspendOutcome::Suspended(at) = task.suspend_on(payment).await? else { panic!() };
+    /// # let leaked = at.waitpoint().expect("a waitpoint").clone();
+    /// # let client = engine.client();
+    /// let fresh = client.remint_waitpoint_token(id, leaked.waitpoint_id, None).await?;
+    /// let paid = Signal::new("paid", leaked.token);
+    /// assert!(client.deliver_signal(id, leaked.waitpoint_id, paid).await.is_err());
+    /// let paid = Signal::new("paid", fresh.token);
+    /// client.deliver_signal(id, fresh.waitpoint_id, paid).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read_waitpoint_token`].
     pub async fn remint_waitpoint_token(
         &self,
         execution_id: ExecutionId,
@@ -125,6 +282,24 @@ impl Client {
     }
 
     /// Closes a waitpoint: no signal is accepted any more.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// # let id = task.execution_id();
+    /// let ticket = task.create_pending_waitpoint("review", None).await?;
+    /// engine.client().close_waitpoint(id, ticket.waitpoint_id, "not needed").await?;
+    /// assert!(engine.client().list_waitpoints(id).await?.is_empty());
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `waitpoint_not_found` and `execution_not_found`.
     pub async fn close_waitpoint(
         &self,
         execution_id: ExecutionId,

@@ -24,7 +24,7 @@ impl Client {
     ///
     /// ```
     /// # use ff_sdk::{Client, Submission};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ff_sdk::SdkError> {
+    /// # #[tokio::main] async fn main() -> Result<(), ff_sdk::SdkError> {
     /// # let client = Client::connect("sqlite::memory:").await?;
     /// let work = Submission::new("greet").idempotency_key("order-17");
     /// let first = client.submit(work.clone()).await?;
@@ -34,6 +34,12 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Config`] with the name of what is wrong in the submission, before it is sent;
+    /// `idempotency_mismatch` when the key was given to other content; `lane_not_accepting` while
+    /// the lane drains; `payload_too_large`.
     pub async fn submit(&self, submission: Submission) -> Result<Execution, SdkError> {
         let now = self.clock_for(submission.needs_clock()).await?;
         let submit = self.prepare(submission, now)?;
@@ -47,7 +53,7 @@ impl Client {
     ///
     /// ```
     /// # use ff_sdk::{Client, Submission};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ff_sdk::SdkError> {
+    /// # #[tokio::main] async fn main() -> Result<(), ff_sdk::SdkError> {
     /// # let client = Client::connect("sqlite::memory:").await?;
     /// let lines = (0..2_500).map(|n| Submission::new("line").payload(format!("{n}")));
     /// let made = client.submit_batch(lines).await?;
@@ -55,6 +61,11 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Config`] for a submission that is wrong: then nothing was sent. What becomes of
+    /// each of the others is in the answer, as [`Self::submit`] tells it.
     pub async fn submit_batch(
         &self,
         submissions: impl IntoIterator<Item = Submission>,
@@ -71,6 +82,18 @@ impl Client {
     }
 
     /// A handle of an execution that somebody has submitted. Whether there is one is not asked.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// let submitted = client.submit(Submission::new("greet")).await?;
+    /// // Elsewhere, with nothing but the id.
+    /// let greeting = client.execution(submitted.id());
+    /// assert_eq!(greeting.describe().await?.kind.as_str(), "greet");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn execution(&self, execution_id: ExecutionId) -> Execution {
         Execution::new(self.clone(), execution_id, true)
     }

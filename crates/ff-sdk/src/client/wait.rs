@@ -21,6 +21,20 @@ impl Client {
     /// Waits until an execution has ended; the store tells when. Goes on over faults of the store
     /// until the time is up.
     ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// use std::time::Duration;
+    ///
+    /// let greeting = client.submit(Submission::new("greet")).await?;
+    /// client.cancel(greeting.id(), "not today").await?;
+    /// let finished = client.wait_for_outcome(greeting.id(), Duration::from_secs(10)).await?;
+    /// assert_eq!(finished.reason(), Some("not today"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`EngineError::Timeout`] when it has not ended in time, and `execution_not_found`.

@@ -15,6 +15,22 @@ use crate::patience::within;
 
 impl Client {
     /// Live workers of the client's namespace, in the order of registration.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// let workers = engine.client().list_workers(None).await?.items;
+    /// assert_eq!(workers[0].worker_id.as_str(), "w");
+    /// # drop(worker);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid_cursor` for a cursor of another list.
     pub async fn list_workers(
         &self,
         cursor: Option<String>,
@@ -24,6 +40,21 @@ impl Client {
     }
 
     /// One worker, by the name of its process. `worker_not_found` when it is none, or dead.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// let described = engine.client().describe_worker(worker.worker_instance_id()).await?;
+    /// assert_eq!((described.running, described.max_concurrent), (0, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `worker_not_found`.
     pub async fn describe_worker(
         &self,
         worker_instance_id: &str,
@@ -39,6 +70,21 @@ impl Client {
     }
 
     /// The worker gets no more tasks; those that it runs may end.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// engine.client().drain_worker(worker.worker_instance_id()).await?;
+    /// worker.drained().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `worker_not_found`.
     pub async fn drain_worker(&self, worker_instance_id: &str) -> Result<Settled, SdkError> {
         let worker_instance_id = parse("worker_instance_id", worker_instance_id)?;
         let namespace = self.namespace.clone();
@@ -47,6 +93,26 @@ impl Client {
 
     /// The worker is known to be dead: what it ran is claimable by others at once. True if it was
     /// registered.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// # engine.client().submit(Submission::new("greet")).await?;
+    /// let task = worker.claim_next().await?.expect("there is work");
+    /// let name = worker.worker_instance_id();
+    /// assert!(engine.client().mark_worker_dead(name, "its machine is gone").await?);
+    /// let other = engine.worker(ff_sdk::WorkerConfig::new("other")).await;
+    /// assert!(other.claim_next().await?.is_some());
+    /// # drop(task);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Config`] for a name that is none.
     pub async fn mark_worker_dead(
         &self,
         worker_instance_id: &str,
@@ -64,6 +130,22 @@ impl Client {
 
     /// Leases that are held in the client's namespace: of one worker process, or all. Over a store
     /// only: no route tells of them.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// let leases = engine.client().list_leases(None, None).await?.items;
+    /// assert_eq!(leases[0].execution_id, task.execution_id());
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `route_not_found` over a server; `invalid_cursor` for a cursor of another list.
     pub async fn list_leases(
         &self,
         worker_instance_id: Option<&str>,
@@ -75,6 +157,19 @@ impl Client {
     }
 
     /// Leases that have run out and that no timer has handled yet.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = TestEngine::start().await.client();
+    /// assert!(client.list_expired_leases(None).await?.items.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::list_leases`].
     pub async fn list_expired_leases(
         &self,
         cursor: Option<String>,

@@ -50,6 +50,12 @@ impl Default for CircuitBreaker {
 
 impl CircuitBreaker {
     /// Five failures, 30 seconds.
+    ///
+    /// ```
+    /// use ff_sdk::layers::CircuitBreaker;
+    ///
+    /// let breaker = CircuitBreaker::new();
+    /// ```
     pub fn new() -> Self {
         Self::by(Rule { failures: 5, rest: Duration::from_secs(30) })
     }
@@ -59,18 +65,45 @@ impl CircuitBreaker {
     }
 
     /// How many failures in a row open it; at least one.
+    ///
+    /// ```
+    /// use ff_sdk::layers::CircuitBreaker;
+    ///
+    /// let patient = CircuitBreaker::new().failures(20);
+    /// ```
     #[must_use]
     pub fn failures(self, failures: u32) -> Self {
         Self::by(Rule { failures: failures.max(1), ..self.rule })
     }
 
     /// How long it then stays open.
+    ///
+    /// ```
+    /// use ff_sdk::layers::CircuitBreaker;
+    /// use std::time::Duration;
+    ///
+    /// let brief = CircuitBreaker::new().rest(Duration::from_secs(5));
+    /// ```
     #[must_use]
     pub fn rest(self, rest: Duration) -> Self {
         Self::by(Rule { rest, ..self.rule })
     }
 
     /// The same backend, left alone while it does not answer.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_core::error::Code;
+    /// use ff_sdk::Client;
+    /// use ff_sdk::layers::CircuitBreaker;
+    ///
+    /// let client = Client::connect_with(CircuitBreaker::new().around(engine.backend()));
+    /// client.submit(Submission::new("greet")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn around(&self, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
         Arc::new(Layered(Guarded { inner: backend, breaker: Mutex::new(Breaker::new(self.rule)) }))
     }
@@ -85,6 +118,8 @@ impl<S> tower::Layer<S> for CircuitBreaker {
 }
 
 /// A handler behind a [`CircuitBreaker`].
+///
+/// Made by the runtime from the layer; nobody needs to name it.
 #[derive(Debug, Clone)]
 pub struct BreakerService<S> {
     inner: S,

@@ -24,6 +24,19 @@ pub struct MeasureTasks(Metrics);
 
 impl MeasureTasks {
     /// Into these metrics.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::layers::{MeasureTasks, Metrics};
+    /// use ff_sdk::runtime::HandlerOptions;
+    ///
+    /// let metrics = Metrics::default();
+    /// let only_this_kind = HandlerOptions::new().layer(MeasureTasks::new(&metrics));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(metrics: &Metrics) -> Self {
         Self(metrics.clone())
     }
@@ -38,6 +51,8 @@ impl<S> tower::Layer<S> for MeasureTasks {
 }
 
 /// A handler under [`MeasureTasks`].
+///
+/// Made by the runtime from the layer; nobody needs to name it.
 #[derive(Debug, Clone)]
 pub struct MeasuredService<S> {
     inner: S,

@@ -45,18 +45,47 @@ pub struct RateLimit {
 impl RateLimit {
     /// So many in a second on average, and one at once. What is no positive number counts as one in
     /// a thousand seconds.
+    ///
+    /// ```
+    /// use ff_sdk::layers::RateLimit;
+    ///
+    /// let limit = RateLimit::per_second(0.5);
+    /// ```
     pub fn per_second(per_second: f64) -> Self {
         let per_second = if per_second.is_nan() { 0.0 } else { per_second };
         Self { per_second: per_second.clamp(0.001, 1e9), burst: 1, started: Arc::default() }
     }
 
     /// So many at once after a time of rest.
+    ///
+    /// ```
+    /// use ff_sdk::layers::RateLimit;
+    ///
+    /// let limit = RateLimit::per_second(50.0).burst(10);
+    /// ```
     #[must_use]
     pub fn burst(self, burst: u32) -> Self {
         Self { burst: burst.max(1), started: Arc::default(), ..self }
     }
 
     /// The same backend, to which no more operations are sent.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_core::backend::BackendExt as _;
+    /// use ff_core::error::Code;
+    /// use ff_core::read::Due;
+    /// use ff_sdk::layers::RateLimit;
+    ///
+    /// let limited = RateLimit::per_second(0.001).around(engine.backend());
+    /// limited.ask(Due).await?;
+    /// let refused = limited.ask(Due).await.unwrap_err();
+    /// assert_eq!(refused.code(), Code::RateLimited);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn around(&self, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
         Arc::new(Layered(Limited { inner: backend, bucket: Mutex::new(self.bucket()) }))
     }
@@ -76,6 +105,8 @@ impl<S> tower::Layer<S> for RateLimit {
 }
 
 /// A handler under a [`RateLimit`].
+///
+/// Made by the runtime from the layer; nobody needs to name it.
 #[derive(Debug, Clone)]
 pub struct LimitedService<S> {
     inner: S,

@@ -34,6 +34,8 @@ impl<S> tower::Layer<S> for TraceTasks {
 }
 
 /// A handler under [`TraceTasks`].
+///
+/// Made by the runtime from the layer; nobody needs to name it.
 #[derive(Debug, Clone)]
 pub struct TracedService<S>(S);
 

@@ -36,9 +36,7 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 /// A task ends as its handler does:
 ///
 /// - `()`, a value, an [`Outcome`](super::Outcome), or `Ok` of such: it completes, waits, or is
-///   cancelled, as that says.
 /// - An error: it fails with the category `handler_error`, transient unless the
-///   [`Failure`](super::Failure) says otherwise.
 /// - A panic: `handler_panic`, transient.
 /// - Longer than the options of the handler allow: `handler_timeout`, of the class `timeout`.
 /// - Data that is not there: `extractor_missing_state`, transient.
@@ -90,6 +88,23 @@ struct Registered {
 impl WorkerRuntime {
     /// Over a worker that is connected already. Its own permits bound the tasks at a time as well.
     /// The worker is shut down when the runtime ends.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::runtime::WorkerRuntime;
+    /// use ff_sdk::WorkerConfig;
+    ///
+    /// async fn greet() -> &'static str {
+    ///     "hello"
+    /// }
+    ///
+    /// let worker = engine.worker(WorkerConfig::new("greeter")).await;
+    /// WorkerRuntime::new(worker).on("greet", greet).run(async {}).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(worker: FlowFabricWorker) -> Self {
         Self::over(Source::Worker(worker))
     }
@@ -97,6 +112,18 @@ impl WorkerRuntime {
     /// Connects when it begins to run. The worker gets as many permits as
     /// [`max_concurrent`](Self::max_concurrent) says; without it as many as the config says if that
     /// is more than one, which is what a config has by itself, and else 64.
+    ///
+    /// ```
+    /// use ff_sdk::runtime::WorkerRuntime;
+    /// use ff_sdk::WorkerConfig;
+    ///
+    /// # async fn greet() {}
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let config = WorkerConfig::new("greeter").url("sqlite::memory:").lane("mail");
+    /// WorkerRuntime::connect(config).on("greet", greet).run(async {}).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn connect(config: WorkerConfig) -> Self {
         Self::over(Source::Config(Box::new(config)))
     }
@@ -117,6 +144,24 @@ impl WorkerRuntime {
 
     /// Shares a value with all handlers that ask for [`Data<T>`](super::Data) of its type. There is
     /// one of each type: a second one is a mistake, told when the runtime begins to run.
+    ///
+    /// ```
+    /// use ff_sdk::runtime::{Data, WorkerRuntime};
+    /// use ff_sdk::WorkerConfig;
+    ///
+    /// struct Greeting(&'static str);
+    ///
+    /// async fn greet(with: Data<Greeting>) -> String {
+    ///     with.0.to_owned()
+    /// }
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let config = WorkerConfig::new("greeter").url("sqlite::memory:");
+    /// let runtime = WorkerRuntime::connect(config).data(Greeting("hello")).on("greet", greet);
+    /// runtime.run(async {}).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn data<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         if self.data.put(value) {
             let message = format!("{} is there already", std::any::type_name::<T>());
@@ -126,6 +171,27 @@ impl WorkerRuntime {
     }
 
     /// The handler of a kind.
+    ///
+    /// A function, or a closure that gives a future: see [`Handler`]. Each kind has one; a kind
+    /// that none of the worker's handlers is for fails with the category `runtime_no_handler`.
+    ///
+    /// ```
+    /// use ff_sdk::runtime::{Payload, WorkerRuntime};
+    /// use ff_sdk::WorkerConfig;
+    ///
+    /// async fn greet(name: Payload<String>) -> String {
+    ///     format!("hello {}", *name)
+    /// }
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// WorkerRuntime::connect(WorkerConfig::new("w").url("sqlite::memory:"))
+    ///     .on("greet", greet)
+    ///     .on("double", |n: Payload<u32>| async move { *n * 2 })
+    ///     .run(async {})
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn on<H: Handler<Args>, Args: 'static>(self, kind: &str, handler: H) -> Self {
         self.on_with(kind, handler, HandlerOptions::new())
     }
@@ -163,6 +229,17 @@ impl WorkerRuntime {
     }
 
     /// The most tasks at a time, 64 unless said.
+    ///
+    /// ```
+    /// # use ff_sdk::runtime::WorkerRuntime;
+    /// # use ff_sdk::WorkerConfig;
+    /// # async fn greet() {}
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let config = WorkerConfig::new("greeter").url("sqlite::memory:");
+    /// WorkerRuntime::connect(config).max_concurrent(200).on("greet", greet).run(async {}).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn max_concurrent(self, tasks: usize) -> Self {
         Self { max_concurrent: Some(tasks), ..self }
     }
@@ -194,6 +271,20 @@ impl WorkerRuntime {
     }
 
     /// Measures handlers, and counts how often all slots were taken, in these metrics.
+    ///
+    /// ```
+    /// # use ff_sdk::runtime::WorkerRuntime;
+    /// # use ff_sdk::WorkerConfig;
+    /// use ff_sdk::layers::Metrics;
+    ///
+    /// # async fn greet() {}
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let config = WorkerConfig::new("greeter").url("sqlite::memory:");
+    /// let metrics = Metrics::default();
+    /// WorkerRuntime::connect(config).metrics(&metrics).on("greet", greet).run(async {}).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn metrics(mut self, metrics: &Metrics) -> Self {
         self.layers.add(MeasureTasks::new(metrics));
         Self { metrics: Some(metrics.clone()), ..self }
@@ -201,11 +292,39 @@ impl WorkerRuntime {
 
     /// What running tasks get to end by themselves when the runtime is told to stop: 30 seconds
     /// unless said. Whatever is left then is told to stop.
+    ///
+    /// ```
+    /// # use ff_sdk::runtime::WorkerRuntime;
+    /// # use ff_sdk::WorkerConfig;
+    /// use std::time::Duration;
+    ///
+    /// # async fn greet() {}
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let config = WorkerConfig::new("greeter").url("sqlite::memory:");
+    /// let runtime = WorkerRuntime::connect(config).on("greet", greet);
+    /// runtime.grace(Duration::from_secs(120)).run(async {}).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
     }
 
     /// What a handler gets that was told to stop, before it is dropped: 5 seconds unless said.
+    ///
+    /// ```
+    /// # use ff_sdk::runtime::WorkerRuntime;
+    /// # use ff_sdk::WorkerConfig;
+    /// use std::time::Duration;
+    ///
+    /// # async fn greet() {}
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let config = WorkerConfig::new("greeter").url("sqlite::memory:");
+    /// let runtime = WorkerRuntime::connect(config).on("greet", greet).stop_grace(Duration::ZERO);
+    /// runtime.run(async {}).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stop_grace(self, stop_grace: Duration) -> Self {
         Self { stop_grace, ..self }
     }
@@ -221,6 +340,24 @@ impl WorkerRuntime {
     /// claimed, running tasks get their [`grace`](Self::grace), what is left is told to stop, and
     /// the worker deregisters: what was not finished is claimable by others at once.
     ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::runtime::WorkerRuntime;
+    /// use ff_sdk::WorkerConfig;
+    /// use std::time::Duration;
+    ///
+    /// # async fn greet() {}
+    /// # let worker = engine.worker(WorkerConfig::new("greeter")).await;
+    /// let greeting = engine.client().submit(Submission::new("greet")).await?;
+    /// let done = async { drop(greeting.wait(Duration::from_secs(10)).await) };
+    /// WorkerRuntime::new(worker).on("greet", greet).run(done).await?;
+    /// engine.assert_completed(greeting.id()).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`SdkError::Config`] before anything is claimed: no handler (`handlers`), a kind twice or no
@@ -233,6 +370,17 @@ impl WorkerRuntime {
 
     /// Runs until the process is told to stop, by SIGTERM or Ctrl-C. A second time ends it at once:
     /// handlers are dropped, and the worker deregisters.
+    ///
+    /// ```no_run
+    /// # use ff_sdk::runtime::WorkerRuntime;
+    /// # use ff_sdk::WorkerConfig;
+    /// # async fn greet() {}
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let runtime = WorkerRuntime::connect(WorkerConfig::new("greeter")).on("greet", greet);
+    /// runtime.run_until_stopped().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

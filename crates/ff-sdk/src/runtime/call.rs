@@ -38,6 +38,34 @@ impl TaskCall {
     }
 
     /// What [`WorkerRuntime::data`](super::WorkerRuntime::data) was given of this type.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::runtime::{Failure, FromTask, TaskCall};
+    ///
+    /// struct Region(&'static str);
+    ///
+    /// /// Takes the region of the runtime, or a default.
+    /// struct Here(String);
+    ///
+    /// impl FromTask for Here {
+    ///     fn from_task(call: &TaskCall) -> Result<Self, Failure> {
+    ///         let region = call.data::<Region>();
+    ///         Ok(Self(region.map_or("nowhere", |region| region.0).to_owned()))
+    ///     }
+    /// }
+    ///
+    /// async fn place(here: Here) -> String {
+    ///     here.0
+    /// }
+    ///
+    /// let done = engine.run_handler(Submission::new("place"), place).await;
+    /// assert_eq!(done.result::<String>().await?, "nowhere");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn data<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.data.get()
     }

@@ -145,6 +145,19 @@ pub struct Data<T>(Arc<T>);
 
 impl<T> Data<T> {
     /// The shared value, to be kept.
+    ///
+    /// ```
+    /// use ff_sdk::runtime::Data;
+    /// use std::sync::Arc;
+    ///
+    /// struct Database;
+    ///
+    /// async fn store(database: Data<Database>) {
+    ///     let database: Arc<Database> = database.into_inner();
+    ///     tokio::task::spawn_blocking(move || drop(database)).await.expect("it is written");
+    /// }
+    /// # ff_sdk::runtime::check_handler(store);
+    /// ```
     pub fn into_inner(self) -> Arc<T> {
         self.0
     }

@@ -52,29 +52,89 @@ pub struct Failure {
 
 impl Failure {
     /// Of this class, with the category `handler_error`. A reason that is too long is cut.
+    ///
+    /// ```
+    /// use ff_core::state::FailureClass;
+    /// use ff_sdk::runtime::Failure;
+    ///
+    /// let failure = Failure::new(FailureClass::Timeout, "the bank did not answer");
+    /// assert_eq!(failure.class(), FailureClass::Timeout);
+    /// ```
     pub fn new(class: FailureClass, reason: impl Into<String>) -> Self {
         let reason = cut(reason.into(), limits::REASON_BYTES);
         Self { reason, category: HANDLER_ERROR.to_owned(), class, retry_after: None }
     }
 
     /// Trying again would end the same way: the execution fails.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_core::state::Outcome;
+    /// use ff_sdk::runtime::Failure;
+    ///
+    /// async fn greet() -> Result<(), Failure> {
+    ///     Err(Failure::permanent("nobody to greet"))
+    /// }
+    ///
+    /// let greeting = engine.run_handler(Submission::new("greet"), greet).await;
+    /// let finished = engine.assert_outcome(greeting.id(), Outcome::Failed).await;
+    /// assert_eq!(finished.record.retry_count, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn permanent(reason: impl Into<String>) -> Self {
         Self::new(FailureClass::Permanent, reason)
     }
 
     /// Another attempt may succeed; there is one if the policy grants it.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::runtime::{Failure, TaskInfo};
+    ///
+    /// async fn greet(info: TaskInfo) -> Result<(), Failure> {
+    ///     if info.attempt_index() == 0 {
+    ///         return Err(Failure::transient("no answer"));
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// let greeting = engine.run_handler(Submission::new("greet"), greet).await;
+    /// assert_eq!(engine.assert_completed(greeting.id()).await.record.retry_count, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn transient(reason: impl Into<String>) -> Self {
         Self::new(FailureClass::Transient, reason)
     }
 
     /// What kind of failure it is, in a word that policies (`retryable_categories`) and people
     /// know.
+    ///
+    /// ```
+    /// use ff_sdk::runtime::Failure;
+    ///
+    /// let failure = Failure::permanent("no such card").category("card_declined");
+    /// assert_eq!(failure.to_string(), "card_declined: no such card");
+    /// ```
     #[must_use]
     pub fn category(self, category: impl Into<String>) -> Self {
         Self { category: cut(category.into(), limits::CATEGORY_BYTES), ..self }
     }
 
     /// The next attempt begins no sooner than this.
+    ///
+    /// ```
+    /// use ff_sdk::runtime::Failure;
+    /// use std::time::Duration;
+    ///
+    /// let busy = Failure::transient("429").retry_after(Duration::from_secs(30));
+    /// assert_eq!(busy.delay(), Some(Duration::from_secs(30)));
+    /// ```
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
         Self { retry_after: Some(delay), ..self }

@@ -83,6 +83,15 @@ handlers! {
 
 /// Compiles if the argument is a handler, and does nothing else: for tests of handlers that are
 /// registered elsewhere.
+///
+/// ```
+/// use ff_sdk::runtime::{Payload, check_handler};
+///
+/// async fn greet(name: Payload<String>) -> String {
+///     format!("hello {}", *name)
+/// }
+/// check_handler(greet);
+/// ```
 pub fn check_handler<Args>(handler: impl Handler<Args>) {
     drop(handler);
 }

@@ -59,11 +59,45 @@ impl TaskInfo {
     }
 
     /// The tags of the execution.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::runtime::TaskInfo;
+    ///
+    /// async fn bill(info: TaskInfo) -> String {
+    ///     info.tags().get("tenant").unwrap_or("nobody").to_owned()
+    /// }
+    ///
+    /// let done = engine.run_handler(Submission::new("bill").tag("tenant", "acme"), bill).await;
+    /// assert_eq!(done.result::<String>().await?, "acme");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn tags(&self) -> &Tags {
         &self.0.tags
     }
 
     /// The payload as it came.
+    ///
+    /// [`Payload`](super::Payload) reads it as JSON.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::runtime::TaskInfo;
+    ///
+    /// async fn count(info: TaskInfo) -> usize {
+    ///     info.payload().len()
+    /// }
+    ///
+    /// let done = engine.run_handler(Submission::new("count").payload("Ada"), count).await;
+    /// assert_eq!(done.result::<usize>().await?, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn payload(&self) -> &Bytes {
         &self.0.payload
     }
@@ -74,6 +108,25 @@ impl TaskInfo {
     }
 
     /// The number of this attempt, from 0.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::runtime::{Failure, TaskInfo};
+    ///
+    /// async fn stubborn(info: TaskInfo) -> Result<u32, Failure> {
+    ///     match info.attempt_index() {
+    ///         0 | 1 => Err(Failure::transient("no answer")),
+    ///         attempt => Ok(attempt),
+    ///     }
+    /// }
+    ///
+    /// let done = engine.run_handler(Submission::new("call"), stubborn).await;
+    /// assert_eq!(done.result::<u32>().await?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn attempt_index(&self) -> u32 {
         self.0.attempt_index
     }
@@ -99,16 +152,78 @@ impl TaskInfo {
     }
 
     /// Why the attempt before this one failed.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::runtime::{Failure, TaskInfo};
+    ///
+    /// async fn learns(info: TaskInfo) -> Result<String, Failure> {
+    ///     let before = info.previous_failure().ok_or("the disk is full")?;
+    ///     Ok(before.reason.clone())
+    /// }
+    ///
+    /// let done = engine.run_handler(Submission::new("write"), learns).await;
+    /// assert_eq!(done.result::<String>().await?, "the disk is full");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn previous_failure(&self) -> Option<&PreviousFailure> {
         self.0.previous_failure.as_ref()
     }
 
     /// Outcomes and results of the members of its flow that it waited for, by the names of edges.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::Flow;
+    /// use ff_sdk::runtime::TaskInfo;
+    ///
+    /// async fn print(info: TaskInfo) -> Option<String> {
+    ///     let page = info.inputs().get("fetch")?.result.as_ref()?;
+    ///     Some(String::from_utf8_lossy(&page.bytes).into_owned())
+    /// }
+    /// # ff_sdk::runtime::check_handler(print);
+    ///
+    /// let flow = Flow::new("report")
+    ///     .step("fetch", Submission::new("fetch"))
+    ///     .step("print", Submission::new("print")).after("fetch");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn inputs(&self) -> &BTreeMap<String, Input> {
         &self.0.extras.inputs
     }
 
     /// What the suspend before left for this part of the attempt.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::Suspension;
+    /// use ff_sdk::runtime::{Failure, Outcome, TaskInfo};
+    /// use std::time::Duration;
+    ///
+    /// /// Counts down with a day between, on whichever worker.
+    /// async fn countdown(info: TaskInfo) -> Result<Outcome, Failure> {
+    ///     let left = info.metadata().map_or(3, |bytes| bytes[0]);
+    ///     if left == 0 {
+    ///         return Ok(Outcome::None);
+    ///     }
+    ///     let day = Suspension::sleep(Duration::from_secs(86_400));
+    ///     Ok(Outcome::suspend(day.metadata(vec![left - 1])))
+    /// }
+    ///
+    /// let done = engine.run_handler(Submission::new("countdown"), countdown).await;
+    /// engine.assert_completed(done.id()).await;
+    /// assert_eq!(engine.elapsed(), Duration::from_secs(3 * 86_400));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn metadata(&self) -> Option<&Bytes> {
         self.0.extras.metadata.as_ref()
     }
@@ -116,6 +231,19 @@ impl TaskInfo {
     /// The signals that resumed this attempt, in the order in which they came; none if it was not
     /// resumed by signals. Bodies that were too large to come along are none here:
     /// [`Task::resume_signals`](super::Task::resume_signals) reads them.
+    ///
+    /// ```
+    /// use ff_sdk::Suspension;
+    /// use ff_sdk::runtime::{Failure, Outcome, TaskInfo};
+    ///
+    /// async fn deploy(info: TaskInfo) -> Result<Outcome, Failure> {
+    ///     match info.resume_signals() {
+    ///         [] => Ok(Outcome::suspend(Suspension::approval("go")?)),
+    ///         [said, ..] => Ok(Outcome::json(&said.source_identity)?),
+    ///     }
+    /// }
+    /// # ff_sdk::runtime::check_handler(deploy);
+    /// ```
     pub fn resume_signals(&self) -> &[ResumeSignal] {
         &self.0.extras.resume_signals
     }

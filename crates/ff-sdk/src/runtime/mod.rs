@@ -1,8 +1,21 @@
 //! Handlers as plain async functions, and the runtime that claims for them.
 //!
 //! A [`WorkerRuntime`] is given a [`Handler`] for each kind of work. A handler takes what it needs
-//! by the types of its arguments: the [`Payload`], shared [`Data`], [`TaskInfo`], the [`Task`] to
-//! talk to; and returns what becomes of the task: a value, an [`Outcome`], an error.
+//! by the types of its arguments:
+//!
+//! | argument | what it is |
+//! | --- | --- |
+//! | [`Payload<T>`](Payload) | the payload, read as JSON |
+//! | [`PayloadBytes`] | the payload as it came |
+//! | [`Data<T>`](Data) | what [`WorkerRuntime::data`] shares |
+//! | [`TaskInfo`] | what the task is: ids, tags, attempt, inputs, signals |
+//! | [`Task`] | to report progress, output and usage, and to hear when to stop |
+//! | yours | whatever implements [`FromTask`] |
+//!
+//! It returns what becomes of the task: `()` or a value completes it, an [`Outcome`] says something
+//! else (wait, come again later, cancel), an error fails the attempt. Every error becomes a
+//! [`Failure`], which is tried again as the policy says unless it is
+//! [permanent](Failure::permanent).
 //!
 //! ```
 //! # tokio::runtime::Runtime::new()?.block_on(async {
@@ -25,6 +38,12 @@
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! A handler may run again after a crash, at any line: what it does outside the engine should bear
+//! that. One that has to wait returns [`Outcome::suspend`] or [`Outcome::Delay`] and holds no slot
+//! meanwhile. A kind of its own limits has [`HandlerOptions`]; what stands around all handlers is a
+//! [layer](crate::layers). [`TestEngine::run_handler`](crate::testing::TestEngine::run_handler)
+//! tests a handler in a line.
 
 mod builder;
 mod call;

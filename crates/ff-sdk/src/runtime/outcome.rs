@@ -59,11 +59,39 @@ pub enum Outcome {
 
 impl Outcome {
     /// Success with bytes of any kind.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::runtime::Outcome;
+    ///
+    /// async fn render() -> Outcome {
+    ///     Outcome::bytes(vec![0xff, 0xd8])
+    /// }
+    ///
+    /// let picture = engine.run_handler(Submission::new("render"), render).await;
+    /// assert_eq!(&picture.result_bytes().await?[..], [0xff, 0xd8]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn bytes(result: impl Into<Bytes>) -> Self {
         Self::Complete(Content::new(result))
     }
 
     /// Success with a value as JSON.
+    ///
+    /// ```
+    /// use ff_sdk::runtime::Outcome;
+    ///
+    /// let outcome = Outcome::json(&["a", "b"])?;
+    /// assert_eq!(outcome.name(), "completed");
+    /// # Ok::<(), ff_sdk::runtime::Failure>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A permanent [`Failure`] where the value cannot be written as JSON.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, Failure> {
         let bytes = serde_json::to_vec(value).map_err(|error| {
             Failure::permanent(format!("the result cannot be written as JSON: {error}"))
@@ -72,11 +100,36 @@ impl Outcome {
     }
 
     /// Waits for what the suspension names.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_core::state::PublicState;
+    /// use ff_sdk::Suspension;
+    /// use ff_sdk::runtime::{Failure, Outcome};
+    ///
+    /// async fn review() -> Result<Outcome, Failure> {
+    ///     Ok(Outcome::suspend(Suspension::approval("review")?))
+    /// }
+    ///
+    /// let waiting = engine.run_handler(Submission::new("review"), review).await;
+    /// engine.assert_state(waiting.id(), PublicState::Suspended).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn suspend(suspension: Suspension) -> Self {
         Self::Suspend(Box::new(suspension))
     }
 
     /// A word for logs and metrics.
+    ///
+    /// ```
+    /// use ff_sdk::runtime::Outcome;
+    ///
+    /// assert_eq!(Outcome::None.name(), "completed");
+    /// assert_eq!(Outcome::Cancel { reason: String::new() }.name(), "cancelled");
+    /// ```
     pub fn name(&self) -> &'static str {
         match self {
             Self::None | Self::Complete(_) => "completed",
@@ -112,6 +165,12 @@ impl<T: Serialize> Serialize for Json<T> {
 
 /// What may stand in the `Ok` of a handler: everything that serialises, `()` for no result, or an
 /// [`Outcome`].
+///
+/// ```
+/// use ff_sdk::runtime::{IntoOutcome, Outcome};
+///
+/// assert_eq!(().into_outcome(), Ok(Outcome::None));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the outcome of a task",
     note = "an outcome is (), a value that implements serde::Serialize, or an Outcome"
@@ -141,6 +200,14 @@ impl IntoOutcome for Outcome {
 ///
 /// A struct of your own stands in `Ok(…)` or in `Json(…)`: on its own it could not be told apart
 /// from a `Result`, which serialises too.
+///
+/// ```
+/// use ff_sdk::runtime::{IntoAnswer, Outcome};
+///
+/// assert_eq!(().into_answer(), Ok(Outcome::None));
+/// assert_eq!(7.into_answer(), Ok(Outcome::Complete(ff_core::content::Content::json("7"))));
+/// assert!(Err::<(), _>("no answer").into_answer().is_err());
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
     note = "it returns (), a plain value, Json(value), an Outcome, or a Result whose Ok serialises"

@@ -34,6 +34,21 @@ use super::EndError;
 ///
 /// Dropped without an end it warns, stops renewing and lets go of the execution, which another
 /// worker may then take up.
+///
+/// ```
+/// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let engine = TestEngine::start().await;
+/// # let worker = engine.worker(WorkerConfig::new("w")).await;
+/// # engine.client().submit(Submission::new("sum").json(&[1, 2, 3])?).await?;
+/// let task = worker.claim_next().await?.expect("there is work");
+/// let numbers: Vec<i64> = serde_json::from_slice(task.input_payload())?;
+/// task.update_progress(50, "adding up").await?;
+/// let sum: i64 = numbers.iter().sum();
+/// task.complete(Some(sum.to_string().into())).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct ClaimedTask {
     pub(super) task: Arc<Task>,
     lease: Arc<Lease>,
@@ -100,6 +115,17 @@ impl ClaimedTask {
     }
 
     /// The bytes that it was submitted with.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let task = engine.claimed(Submission::new("greet").payload("Ada")).await;
+    /// assert_eq!(&task.input_payload()[..], b"Ada");
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn input_payload(&self) -> &Bytes {
         &self.task.payload
     }
@@ -110,16 +136,68 @@ impl ClaimedTask {
     }
 
     /// The tags of the execution.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let task = engine.claimed(Submission::new("bill").tag("tenant", "acme")).await;
+    /// assert_eq!(task.tags().get("tenant"), Some("acme"));
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn tags(&self) -> &Tags {
         &self.task.tags
     }
 
     /// Outcomes and results of the members of its flow that it waited for, by the names of edges.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// # use ff_sdk::Flow;
+    /// let flow = Flow::new("report")
+    ///     .step("fetch", Submission::new("fetch"))
+    ///     .step("print", Submission::new("print")).after("fetch").input_as("page");
+    /// engine.client().submit_flow(flow).await?;
+    /// let fetch = worker.claim_next().await?.expect("the first step");
+    /// fetch.complete(Some("a page".into())).await?;
+    ///
+    /// let print = worker.claim_next().await?.expect("the second step");
+    /// let page = print.inputs()["page"].result.as_ref().expect("its result");
+    /// assert_eq!(&page.bytes[..], b"a page");
+    /// # print.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn inputs(&self) -> &BTreeMap<String, Input> {
         &self.task.extras.inputs
     }
 
     /// What the suspend before left for this part of the attempt.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// use ff_core::state::PublicState;
+    /// use ff_sdk::Suspension;
+    /// use std::time::Duration;
+    ///
+    /// let task = engine.claimed(Submission::new("remind")).await;
+    /// let hour = Duration::from_secs(3600);
+    /// task.suspend_on(Suspension::sleep(hour).metadata("page 7")).await?;
+    /// engine.advance(hour).await;
+    /// let task = worker.claim_next().await?.expect("it goes on");
+    /// assert_eq!(task.metadata().map(|left| &left[..]), Some(&b"page 7"[..]));
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn metadata(&self) -> Option<&Bytes> {
         self.task.extras.metadata.as_ref()
     }
@@ -134,6 +212,18 @@ impl ClaimedTask {
     }
 
     /// Stands for lease id, epoch and attempt id in calls over HTTP.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// let text = task.handle().encode();
+    /// assert!(!text.is_empty());
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn handle(&self) -> &Handle {
         &self.task.handle
     }
@@ -143,6 +233,20 @@ impl ClaimedTask {
     }
 
     /// Whether fewer than three renewals in a row have failed.
+    ///
+    /// A task whose lease is ill may stop what cannot be taken back until it is healthy again. One
+    /// whose lease is lost is told so by [`Self::cancelled`].
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// assert!(task.is_lease_healthy());
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_lease_healthy(&self) -> bool {
         self.consecutive_renewal_failures() < UNHEALTHY_AFTER
     }
@@ -154,21 +258,79 @@ impl ClaimedTask {
 
     /// Waits until the task should stop: it was cancelled, its lease was lost, or the time that a
     /// shutdown leaves it is over. [`Self::stop_reason`] then says which.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_sdk::StopReason;
+    ///
+    /// engine.cancel(task.execution_id(), "not needed").await;
+    /// task.cancelled().await;
+    /// let reason = "not needed".to_owned();
+    /// assert_eq!(task.stop_reason(), Some(StopReason::Cancelled { reason }));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + 'static {
         self.lease.stopped().clone().cancelled_owned()
     }
 
     /// Whether the task should stop.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// let mut left = 3;
+    /// while left > 0 && !task.is_cancelled() {
+    ///     left -= 1;
+    /// }
+    /// task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         self.lease.stopped().is_cancelled()
     }
 
     /// The same as a token, to be handed on.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// let stop = task.cancellation();
+    /// let download = tokio::spawn(async move {
+    ///     tokio::select! {
+    ///         () = stop.cancelled() => "stopped",
+    ///         () = std::future::ready(()) => "done",
+    ///     }
+    /// });
+    /// # download.await?;
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cancellation(&self) -> CancellationToken {
         self.lease.stopped().clone()
     }
 
     /// Why it should stop; none while it need not.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// assert_eq!(task.stop_reason(), None);
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.lease.reason().cloned()
     }

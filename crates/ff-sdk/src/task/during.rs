@@ -26,6 +26,25 @@ use crate::stream::{self, StreamFrames};
 impl ClaimedTask {
     /// Renews the lease now. It is renewed by itself while the task lives; this is for whoever
     /// wants to know.
+    ///
+    /// Answers with the new end of the lease, by the store's clock.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// let end = task.renew_lease().await?;
+    /// assert!(end > engine.now());
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `lease_expired`, `lease_revoked`, `stale_lease` or `execution_not_active` when the lease is
+    /// not this worker's any more: [`Self::cancelled`] is then ready.
     pub async fn renew_lease(&self) -> Result<TimestampMs, SdkError> {
         let (execution_id, fence) = (self.execution_id(), self.fence());
         let sent = Instant::now();
@@ -35,6 +54,26 @@ impl ClaimedTask {
     }
 
     /// Says how far the task is: 0 to 100, and a word for people.
+    ///
+    /// The last word counts. It is shown by `ff get` and in
+    /// [`Client::describe`](crate::Client::describe).
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// task.update_progress(40, "2 of 5 pages").await?;
+    /// let record = engine.describe(task.execution_id()).await;
+    /// assert_eq!(record.progress_pct, Some(40));
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid_input` for more than 100; the codes of a lost lease, as [`Self::renew_lease`].
     pub async fn update_progress(
         &self,
         pct: u8,
@@ -47,6 +86,33 @@ impl ClaimedTask {
 
     /// Counts usage against a budget. Sent again after a lost reply it counts once: by `dedup`, or
     /// by a key that is made here.
+    ///
+    /// A breach is an answer and no error: what was used has been used. Whoever runs decides
+    /// whether to go on.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_core::operation::UsageReported;
+    /// use ff_sdk::{NewBudget, Usage};
+    ///
+    /// let budget = NewBudget::new("tokens").limit("output_tokens", 100);
+    /// let budget = engine.client().create_budget(budget).await?;
+    /// let usage = Usage::new().output_tokens(120);
+    /// let said = task.report_usage(budget, &usage, Some("call-1")).await?;
+    /// assert!(matches!(said, UsageReported::HardBreach(_)));
+    /// let again = task.report_usage(budget, &usage, Some("call-1")).await?;
+    /// assert_eq!(again, UsageReported::AlreadyApplied);
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `budget_not_found`; [`SdkError::Config`] for a dimension or a key that is none.
     pub async fn report_usage(
         &self,
         budget_id: BudgetId,
@@ -65,6 +131,26 @@ impl ClaimedTask {
 
     /// The same for every budget that the execution stands under: its own, and those of its flow,
     /// lane and namespace.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::{NewBudget, Usage};
+    ///
+    /// let calls = NewBudget::new("calls").limit("calls", 9);
+    /// let budget = engine.client().create_budget(calls).await?;
+    /// let task = engine.claimed(Submission::new("ask").budget(budget)).await;
+    /// let said = task.report_usage_to_all(&Usage::new().custom("calls", 1), None).await?;
+    /// assert_eq!(said.len(), 1);
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::report_usage`].
     pub async fn report_usage_to_all(
         &self,
         usage: &Usage,
@@ -92,6 +178,31 @@ impl ClaimedTask {
 
     /// Makes a waitpoint that keeps what is said to it for a suspend to come; the lease is kept.
     /// So the token can be given away before the task stops.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_sdk::{Signal, SuspendOutcome, Suspension};
+    ///
+    /// let ticket = task.create_pending_waitpoint("review", None).await?;
+    /// // Whoever was given the token may be quicker than the task.
+    /// let (id, review) = (task.execution_id(), Suspension::signal("review", "done")?);
+    /// let done = Signal::new("done", ticket.token.clone());
+    /// engine.client().deliver_signal(id, ticket.waitpoint_id, done).await?;
+    /// match task.suspend_on(review.using(&ticket)).await? {
+    ///     SuspendOutcome::AlreadySatisfied { task, .. } => task.complete(None).await?,
+    ///     SuspendOutcome::Suspended(_) => panic!("it was said before"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `waitpoint_already_exists` for a name that an open waitpoint of the execution has; the codes
+    /// of a lost lease, as [`Self::renew_lease`].
     pub async fn create_pending_waitpoint(
         &self,
         key: &str,
@@ -110,6 +221,28 @@ impl ClaimedTask {
 
     /// Appends a piece of output, kept as the policy of the execution says. `metadata` is its
     /// correlation id.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// for word in ["Once", " upon", " a time"] {
+    ///     task.append_frame("token", word, None).await?;
+    /// }
+    /// let id = task.execution_id();
+    /// task.complete(None).await?;
+    /// let mut output = engine.client().tail(id, 0);
+    /// assert_eq!(output.next().await?.expect("the first piece").frame_type, "token");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `stale_owner_cannot_append` once the lease is another's, `stream_closed` once the attempt is
+    /// over; `invalid_frame_type`, `payload_too_large` and `retention_limit_exceeded`. Not sent
+    /// again by itself: a piece whose reply is lost may have been appended.
     pub async fn append_frame(
         &self,
         frame_type: impl Into<String>,
@@ -121,6 +254,29 @@ impl ClaimedTask {
     }
 
     /// The same, kept as `mode` says.
+    ///
+    /// Durable pieces are kept, best-effort ones are for those who watch now, and a
+    /// `DurableSummary` is a JSON merge patch on the summary of the attempt.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_core::state::FrameMode;
+    ///
+    /// let patch = r#"{"pages":3}"#;
+    /// let mode = FrameMode::DurableSummary;
+    /// let appended = task.append_frame_with_mode("summary", patch, None, mode).await?;
+    /// assert_eq!(appended.summary_version, Some(1));
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::append_frame`]; `invalid_input` for a patch that is no JSON.
     pub async fn append_frame_with_mode(
         &self,
         frame_type: impl Into<String>,
@@ -138,6 +294,26 @@ impl ClaimedTask {
     }
 
     /// Appends up to a hundred pieces of output: all of them or none.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_core::content::Content;
+    /// use ff_core::operation::NewFrame;
+    ///
+    /// let words = ["Once", " upon"].map(|word| NewFrame::new("token", Content::new(word)));
+    /// let appended = task.append_frames(words.to_vec()).await?;
+    /// assert_eq!(appended.last().map(|frame| frame.count), Some(2));
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::append_frame`].
     pub async fn append_frames(
         &self,
         frames: Vec<NewFrame>,
@@ -147,6 +323,25 @@ impl ClaimedTask {
     }
 
     /// Reads output of this attempt: from one place to another, both included.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_core::read::StreamCursor;
+    ///
+    /// task.append_frame("token", "Once", None).await?;
+    /// let read = task.read_stream(StreamCursor::Start, StreamCursor::End, 100).await?;
+    /// assert_eq!(read.frames.len(), 1);
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`stream::read_stream`].
     pub async fn read_stream(
         &self,
         from: StreamCursor,
@@ -159,6 +354,27 @@ impl ClaimedTask {
     }
 
     /// Output of this attempt behind a place; waits up to `block` for the first of it.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_core::read::StreamCursor;
+    /// use std::time::Duration;
+    ///
+    /// task.append_frame("token", "Once", None).await?;
+    /// let begin = StreamCursor::from_beginning();
+    /// let tail = task.tail_stream(begin, Duration::from_secs(1), 100).await?;
+    /// assert_eq!(tail.frames.len(), 1);
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`stream::tail_stream`].
     pub async fn tail_stream(
         &self,
         after: StreamCursor,
@@ -169,6 +385,28 @@ impl ClaimedTask {
     }
 
     /// The same, with or without what is only for those who watch now.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_core::read::{StreamCursor, Visibility};
+    /// use ff_core::state::FrameMode;
+    /// use std::time::Duration;
+    ///
+    /// task.append_frame_with_mode("spinner", "|", None, FrameMode::BestEffort).await?;
+    /// let (begin, only) = (StreamCursor::from_beginning(), Visibility::ExcludeBestEffort);
+    /// let tail = task.tail_stream_with_visibility(begin, Duration::ZERO, 100, only).await?;
+    /// assert!(tail.frames.is_empty());
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`stream::tail_stream`].
     pub async fn tail_stream_with_visibility(
         &self,
         after: StreamCursor,
@@ -184,6 +422,31 @@ impl ClaimedTask {
 
     /// The signals that resumed this attempt, in the order in which they came; none if it was not
     /// resumed by signals. To be asked before the next suspend.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// # use ff_sdk::Suspension;
+    /// # let task = engine.claimed(Submission::new("deploy")).await;
+    /// # let id = task.execution_id();
+    /// # task.suspend_on(Suspension::approval("go")?).await?;
+    /// use ff_core::id::WaitpointKey;
+    ///
+    /// let go: WaitpointKey = "go".parse()?;
+    /// engine.client().approve(id, go, "ada", Some("ship it")).await?;
+    /// let task = worker.claim_next().await?.expect("it goes on");
+    /// let said = task.resume_signals().await?;
+    /// assert_eq!((said[0].name.as_str(), said[0].source_identity.as_str()), ("approved", "ada"));
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The codes of a lost lease, as [`Self::renew_lease`].
     pub async fn resume_signals(&self) -> Result<Vec<ResumeSignal>, SdkError> {
         let came_along = &self.task().extras.resume_signals;
         if !self.signals_at_store && came_along.iter().all(|signal| signal.payload.is_some()) {

@@ -45,6 +45,20 @@ pub struct Signal {
 }
 
 /// What a signal did.
+///
+/// ```
+/// use ff_sdk::SignalOutcome;
+///
+/// fn told(outcome: SignalOutcome) -> &'static str {
+///     match outcome {
+///         SignalOutcome::TriggeredResume { .. } => "it goes on",
+///         SignalOutcome::Accepted { .. } => "noted",
+///         SignalOutcome::Duplicate { .. } => "you have said so before",
+///     }
+/// }
+/// # let signal_id = ff_core::id::SignalId::mint();
+/// assert_eq!(told(SignalOutcome::TriggeredResume { signal_id }), "it goes on");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalOutcome {
     /// It was kept; what waits goes on waiting.
@@ -68,6 +82,15 @@ pub enum SignalOutcome {
 
 impl Signal {
     /// A message that is nothing but its name, with the token that its waitpoint was given.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let text = format!("k1:0:{}", "0".repeat(64));
+    /// let signal = ff_sdk::Signal::new("paid", text.parse()?);
+    /// assert_eq!((signal.name.as_str(), signal.payload.len()), ("paid", 0));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(name: impl Into<String>, token: WaitpointToken) -> Self {
         Self {
             name: name.into(),
@@ -82,18 +105,50 @@ impl Signal {
     }
 
     /// A word for people and filters.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let text = format!("k1:0:{}", "0".repeat(64));
+    /// let signal = ff_sdk::Signal::new("paid", text.parse()?).category("billing");
+    /// assert_eq!(signal.category, "billing");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn category(self, category: impl Into<String>) -> Self {
         Self { category: category.into(), ..self }
     }
 
     /// Bytes that come along unchanged.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let text = format!("k1:0:{}", "0".repeat(64));
+    /// let signal = ff_sdk::Signal::new("paid", text.parse()?).payload("42 EUR");
+    /// assert_eq!(&signal.payload[..], b"42 EUR");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn payload(self, payload: impl Into<Bytes>) -> Self {
         Self { payload: payload.into(), ..self }
     }
 
     /// JSON that comes along.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let text = format!("k1:0:{}", "0".repeat(64));
+    /// let amount = serde_json::json!({ "cents": 4200 });
+    /// let signal = ff_sdk::Signal::new("paid", text.parse()?).json(&amount)?;
+    /// assert_eq!(signal.content_type.as_str(), "application/json");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SdkError::Config`] where the value cannot be written as JSON.
     pub fn json(self, value: &impl serde::Serialize) -> Result<Self, SdkError> {
         let bytes = serde_json::to_vec(value)
             .map_err(|error| SdkError::config("payload", error.to_string()))?;
@@ -101,12 +156,30 @@ impl Signal {
     }
 
     /// Who says it. Conditions that count different sources count these.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let text = format!("k1:0:{}", "0".repeat(64));
+    /// let signal = ff_sdk::Signal::new("approved", text.parse()?).source("user", "ada");
+    /// assert_eq!(signal.source_identity, "ada");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn source(self, source_type: impl Into<String>, identity: impl Into<String>) -> Self {
         Self { source_type: source_type.into(), source_identity: identity.into(), ..self }
     }
 
     /// Sent again with the same key within a day, it counts once.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let text = format!("k1:0:{}", "0".repeat(64));
+    /// let signal = ff_sdk::Signal::new("paid", text.parse()?).idempotency_key("event-991");
+    /// assert_eq!(signal.idempotency_key.as_deref(), Some("event-991"));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn idempotency_key(self, key: impl Into<String>) -> Self {
         Self { idempotency_key: Some(key.into()), ..self }

@@ -16,6 +16,16 @@ use crate::client::Finished;
 impl TestEngine {
     /// All that is known of an execution.
     ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let greeting = engine.client().submit(Submission::new("greet")).await?;
+    /// assert_eq!(engine.describe(greeting.id()).await.kind.as_str(), "greet");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Panics
     ///
     /// When there is no such execution.
@@ -28,6 +38,17 @@ impl TestEngine {
     }
 
     /// All events about an execution, oldest first.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let greeting = engine.client().submit(Submission::new("greet")).await?;
+    /// let events = engine.events(greeting.id()).await;
+    /// assert_eq!((events.len(), events[0].time), (1, engine.now()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn events(&self, execution_id: ExecutionId) -> Vec<Event> {
         let (mut found, mut after) = (Vec::new(), Some(0));
         while let Some(after_seq) = after {
@@ -40,11 +61,37 @@ impl TestEngine {
     }
 
     /// The names of these events, as `execution.completed`.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// let id = task.execution_id();
+    /// task.complete(None).await?;
+    /// let told = engine.history(id).await;
+    /// assert_eq!(told.last(), Some(&"execution.completed"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn history(&self, execution_id: ExecutionId) -> Vec<&'static str> {
         self.events(execution_id).await.iter().map(|event| event.kind.as_str()).collect()
     }
 
     /// The execution ended with success.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// let id = task.execution_id();
+    /// task.complete(None).await?;
+    /// let finished = engine.assert_completed(id).await;
+    /// assert_eq!(finished.record.total_attempt_count, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Panics
     ///
@@ -54,6 +101,20 @@ impl TestEngine {
     }
 
     /// The execution ended with this outcome.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_core::state::Outcome;
+    ///
+    /// let id = task.execution_id();
+    /// task.cancel("not needed").await?;
+    /// engine.assert_outcome(id, Outcome::Cancelled).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Panics
     ///
@@ -71,6 +132,19 @@ impl TestEngine {
     }
 
     /// The execution is in this state.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// use ff_core::state::PublicState;
+    ///
+    /// engine.assert_state(task.execution_id(), PublicState::Active).await;
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Panics
     ///

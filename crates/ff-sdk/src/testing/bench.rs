@@ -62,6 +62,11 @@ impl Bench {
         lock(&self.planned).push(Planned { fault, name, left });
     }
 
+    /// This worker is about to come for work by itself.
+    pub(super) fn expect(&self, worker: WorkerInstanceId) {
+        lock(&self.loops).insert(worker);
+    }
+
     /// Whether this worker comes for work by itself.
     pub(super) fn comes_again(&self, worker: &WorkerInstanceId) -> bool {
         lock(&self.loops).contains(worker)
@@ -196,7 +201,7 @@ impl Layer for Bench {
     fn take(&self, claim: Claim, wait: Duration) -> Pending<'_, Result<Claimed, EngineError>> {
         Box::pin(async move {
             if !wait.is_zero() {
-                lock(&self.loops).insert(claim.worker_instance_id.clone());
+                self.expect(claim.worker_instance_id.clone());
             }
             match self.strikes(&[CLAIM]) {
                 Some(Fault::NoAnswer) => return Err(Self::lost(CLAIM)),

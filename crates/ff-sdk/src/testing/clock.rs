@@ -56,6 +56,22 @@ impl TestEngine {
     /// from outside: whenever all is quiet, the clock goes on to what is due next. A suspension
     /// without a timeout, a hold, and work that nobody serves do not keep it.
     ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_core::state::PublicState;
+    /// use std::time::Duration;
+    ///
+    /// let week = Duration::from_secs(7 * 86_400);
+    /// let reminder = engine.client().submit(Submission::new("remind").delay(week)).await?;
+    /// engine.run_until_idle().await;
+    /// engine.assert_state(reminder.id(), PublicState::Waiting).await;
+    /// assert_eq!(engine.elapsed(), week);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Panics
     ///
     /// When a task runs for more than ten seconds of real time, or there is no end to what becomes
@@ -75,6 +91,20 @@ impl TestEngine {
 
     /// Runs on, as [`Self::run_until_idle`] does, until an execution has ended, which it must with
     /// this outcome.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_core::state::Outcome;
+    /// use std::time::Duration;
+    ///
+    /// let code = Submission::new("one-time-code").deadline(Duration::from_secs(60));
+    /// let code = engine.client().submit(code).await?;
+    /// engine.run_until(code.id(), Outcome::Expired).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Panics
     ///
@@ -97,6 +127,21 @@ impl TestEngine {
 
     /// Lets the lease of a running task run out, as if its process had been killed: the clock moves
     /// to the lease's end, and nobody renews it. The execution is then there for another worker.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, WorkerConfig, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let worker = engine.worker(WorkerConfig::new("w")).await;
+    /// let task = engine.claimed(Submission::new("work")).await;
+    /// engine.lose_lease(task.execution_id()).await;
+    /// let again = worker.claim_next().await?.expect("another worker takes it up");
+    /// assert_eq!(again.attempt_index(), 1);
+    /// assert!(task.complete(None).await.is_err());
+    /// # again.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Panics
     ///
@@ -141,9 +186,9 @@ impl TestEngine {
         Some(if due > now { due } else { now.after(1_000) })
     }
 
-    /// Renews the leases of all that runs, in the place of workers whose time does not pass, and for
-    /// as long as a lease may last: that takes fewer steps. Notes for how long they were made, and
-    /// tells when the first of them ends.
+    /// Renews the leases of all that runs, in the place of workers whose time does not pass, and
+    /// for as long as a lease may last: that takes fewer steps. Notes for how long they were made,
+    /// and tells when the first of them ends.
     async fn extend_leases(&self, ttls: &mut HashMap<ExecutionId, u64>) -> Option<TimestampMs> {
         let mut ends = Vec::new();
         for record in self.in_states(&[PublicState::Active]).await {

@@ -22,6 +22,16 @@ const BEGINNING: TimestampMs = TimestampMs(1_800_000_000_000);
 /// An engine of one test. Cheap to clone; all clones are the same engine.
 ///
 /// Methods panic where a test cannot go on, and say why. See [the module](super).
+///
+/// ```
+/// # use ff_sdk::{Submission, testing::TestEngine};
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let engine = TestEngine::start().await;
+/// let greeting = engine.client().submit(Submission::new("greet")).await?;
+/// assert_eq!(engine.history(greeting.id()).await, ["execution.submitted"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct TestEngine {
     pub(super) inner: Arc<Inner>,
@@ -45,6 +55,15 @@ pub(super) fn must<T, E: std::fmt::Display>(what: &str, done: Result<T, E>) -> T
 
 impl TestEngine {
     /// A new engine with an empty store. Its clock stands until it is moved.
+    ///
+    /// ```
+    /// # use ff_sdk::testing::TestEngine;
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = TestEngine::start().await;
+    /// assert_eq!(engine.elapsed(), std::time::Duration::ZERO);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn start() -> Self {
         let clock = ManualClock::at(BEGINNING);
         let kept = Some(limits::DURATION_MAX_MS);
@@ -65,16 +84,51 @@ impl TestEngine {
     }
 
     /// What clients, workers and runtimes are connected with.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::Client;
+    ///
+    /// let client = Client::connect_with(engine.backend());
+    /// client.submit(Submission::new("greet")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn backend(&self) -> Arc<dyn Backend> {
         Arc::clone(&self.inner.bench) as Arc<dyn Backend>
     }
 
     /// A client in namespace `default`.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let greeting = engine.client().submit(Submission::new("greet")).await?;
+    /// assert!(!greeting.describe().await?.has_ended());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn client(&self) -> Client {
         Client::connect_with(self.backend())
     }
 
     /// A worker. The URL of the config is not looked at.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::WorkerConfig;
+    ///
+    /// let worker = engine.worker(WorkerConfig::new("mailer").lane("mail")).await;
+    /// engine.client().submit(Submission::new("greet").lane("mail")).await?;
+    /// worker.claim_next().await?.expect("there is work").complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Panics
     ///
@@ -86,11 +140,33 @@ impl TestEngine {
     }
 
     /// What the clock shows.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let before = engine.now();
+    /// engine.advance(std::time::Duration::from_secs(60)).await;
+    /// assert_eq!(engine.now().since(before), 60_000);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn now(&self) -> TimestampMs {
         self.inner.clock.now()
     }
 
     /// How far the clock has been moved since the start.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// let minute = std::time::Duration::from_secs(60);
+    /// engine.advance(minute).await;
+    /// assert_eq!(engine.elapsed(), minute);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn elapsed(&self) -> Duration {
         Duration::from_millis(self.now().since(BEGINNING))
     }

@@ -29,6 +29,19 @@ impl TestEngine {
     /// The same for the next `n` operations of this name: `claim`, or a name of [`Command::NAMES`]
     /// as `complete_execution`.
     ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// engine.fail_next_of("complete_execution", 2);
+    /// let id = task.execution_id();
+    /// task.complete(None).await?;
+    /// engine.assert_completed(id).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Panics
     ///
     /// When no operation has this name.
@@ -37,6 +50,21 @@ impl TestEngine {
     }
 
     /// The next `n` operations of this name are carried out, and their replies are lost.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_core::read::Filter;
+    ///
+    /// engine.lose_reply_of("submit_execution", 1);
+    /// let client = engine.client();
+    /// client.submit(Submission::new("greet")).await?;
+    /// let found = client.search(Filter::default(), None, 50).await?;
+    /// assert_eq!(found.items.len(), 1, "it was sent twice, and made once");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Panics
     ///
@@ -58,6 +86,17 @@ impl TestEngine {
     }
 
     /// Cancels an execution, as an operator does.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// # let task = engine.claimed(Submission::new("work")).await;
+    /// engine.cancel(task.execution_id(), "not needed").await;
+    /// task.cancelled().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Panics
     ///

@@ -1,5 +1,5 @@
-//! An engine in the test's own process, with a clock that the test moves: a week of retries, delays,
-//! suspensions and timeouts runs in milliseconds.
+//! An engine in the test's own process, with a clock that the test moves: a week of retries,
+//! delays, suspensions and timeouts runs in milliseconds.
 //!
 //! ```
 //! use std::time::Duration;
@@ -29,6 +29,12 @@
 //! # }
 //! ```
 //!
+//! A single handler is tested by [`TestEngine::run_handler`], code that is given a task by
+//! [`TestEngine::claimed`], and whole programs by [`TestEngine::worker`], [`TestEngine::client`] or
+//! [`TestEngine::backend`]. What goes wrong elsewhere goes wrong on demand:
+//! [`TestEngine::fail_next`], [`TestEngine::lose_reply_of`], [`TestEngine::lose_lease`]. Assertions
+//! such as [`TestEngine::assert_completed`] tell the whole history when they fail.
+//!
 //! The store is the real embedded one, in memory; only its clock is another one. Nothing happens by
 //! the clock of the machine, so nothing is late on a busy one. What the kit cannot do is move the
 //! time of a handler that sleeps by itself: one that waits does so by suspending or delaying its
@@ -46,5 +52,6 @@ mod clock;
 mod engine;
 mod faults;
 mod quiet;
+mod single;
 
 pub use engine::TestEngine;

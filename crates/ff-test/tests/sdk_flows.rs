@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 
 use ff_core::error::Code;
 use ff_core::operation::NewEdge;
-use ff_core::state::{CancelPolicy, EdgeKind, FlowState, Join, OnSatisfied, Outcome};
-use ff_sdk::{Flow, FlowFabricWorker, Submission};
+use ff_core::state::{CancelPolicy, EdgeKind, FailureClass, FlowState, Join, OnSatisfied, Outcome};
+use ff_sdk::runtime::{Failure, Task};
+use ff_sdk::{Flow, FlowFabricWorker, Submission, WorkerRuntime};
 use ff_test::sdk::Workshop;
 use ff_test::world::PATIENCE;
 
 ff_test::on_every_way! {
     results_go_from_step_to_step
+    a_handler_reads_its_inputs
     the_first_answer_cancels_the_others
     a_quorum_lets_the_rest_run
     failures_are_handled_and_the_rest_is_skipped
@@ -72,6 +74,51 @@ async fn results_go_from_step_to_step(workshop: &Workshop) {
     let finished = waiting.await.unwrap().unwrap();
     assert!(finished.is_success());
     assert_eq!(finished.flow.tags.get("film"), Some("42"));
+}
+
+/// Five of them are more than a claim brings along.
+const LARGE: usize = 1_000_000;
+const LARGES: [&str; 5] = ["large-1", "large-2", "large-3", "large-4", "large-5"];
+
+async fn a_handler_reads_its_inputs(workshop: &Workshop) {
+    async fn seven() -> u32 {
+        7
+    }
+    async fn large() -> String {
+        "x".repeat(LARGE)
+    }
+    async fn nothing() {}
+    async fn sum(task: Task) -> Result<String, Failure> {
+        let (mut came_along, mut bytes) = (0, 0);
+        for name in LARGES {
+            came_along += usize::from(task.info().inputs()[name].inline);
+            bytes += task.input::<String>(name).await?.len();
+        }
+        let (seven, none): (u32, Option<u32>) = (task.input("n").await?, task.input("none").await?);
+        let wrong = task.input::<u32>("large-1").await.unwrap_err();
+        let stranger = task.input::<u32>("stranger").await.unwrap_err();
+        let classes = [wrong.class(), stranger.class()];
+        assert_eq!(classes, [FailureClass::Permanent; 2], "{wrong}, {stranger}");
+        assert!(wrong.reason().len() < 200, "what stands there is not told");
+        Ok(format!("{bytes} {} {seven} {none:?}", came_along < LARGES.len()))
+    }
+    let client = workshop.client();
+    let worker = WorkerRuntime::with_client(&client, workshop.config())
+        .on("seven", seven)
+        .on("large", large)
+        .on("nothing", nothing)
+        .on("sum", sum)
+        .spawn();
+    let mut flow = Flow::new("sum").step("seven", work("seven")).step("none", work("nothing"));
+    for name in LARGES {
+        flow = flow.step(name, work("large"));
+    }
+    let flow = flow.step("sum", work("sum").max_retries(0)).all_of(LARGES);
+    let flow = flow.after("none").after("seven").input_as("n");
+    let flow = client.submit_flow(flow).await.unwrap();
+    let sum: String = flow.step("sum").unwrap().wait_for_result(PATIENCE).await.unwrap();
+    assert_eq!(sum, "5000000 true 7 None");
+    worker.stop().await.unwrap();
 }
 
 async fn the_first_answer_cancels_the_others(workshop: &Workshop) {

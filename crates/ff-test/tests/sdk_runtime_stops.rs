@@ -23,6 +23,8 @@ ff_test::on_every_way! {
     a_shutdown_gives_the_rest_to_others
     what_is_done_while_stopping_is_kept
     a_drained_worker_ends_its_runtime
+    a_runtime_over_a_client_leaves_its_connection
+    a_runtime_that_is_dropped_takes_its_handlers_along
 }
 
 /// What handlers say, and whether they may end.
@@ -205,6 +207,30 @@ async fn a_drained_worker_ends_its_runtime(workshop: &Workshop) {
 }
 
 /// The field that a runtime finds wrong.
+async fn a_runtime_over_a_client_leaves_its_connection(workshop: &Workshop) {
+    async fn work() -> &'static str {
+        "done"
+    }
+    let client = workshop.client();
+    for _ in 0..2 {
+        let worker = WorkerRuntime::with_client(&client, workshop.config()).on("work", work);
+        let worker = worker.spawn();
+        let id = workshop.submit_kind("work").await;
+        assert_eq!(client.wait_for_outcome(id, PATIENCE).await.unwrap().to_string(), "completed");
+        worker.stop().await.unwrap();
+        assert_eq!(client.list_workers(None).await.unwrap().items, [], "it has left");
+    }
+}
+
+async fn a_runtime_that_is_dropped_takes_its_handlers_along(workshop: &Workshop) {
+    let (stage, mut heard) = stage();
+    let running = runtime(workshop, stage).await.spawn();
+    workshop.submit_kind("stubborn").await;
+    assert_eq!(heard.next().await, "begun");
+    drop(running);
+    assert_eq!(heard.next().await, "dropped");
+}
+
 async fn mistake(runtime: WorkerRuntime) -> &'static str {
     match runtime.run(std::future::ready(())).await {
         Err(SdkError::Config { field, .. }) => field,

@@ -20,6 +20,7 @@ use uuid::Uuid;
 ff_test::on_every_way! {
     a_signal_resumes_and_repeats_count_once
     an_operator_decides_without_a_token
+    every_decision_counts
     a_webhook_is_checked_before_it_is_heard
     tokens_are_read_and_replaced
     a_grant_comes_by_way_of_the_server
@@ -92,6 +93,19 @@ async fn an_operator_decides_without_a_token(workshop: &Workshop) {
     task.suspend_on(Suspension::approval("third").unwrap()).await.unwrap();
     client.resume(id, "an operator").await.unwrap();
     worker.claim_next().await.unwrap().unwrap().complete(None).await.unwrap();
+}
+
+async fn every_decision_counts(workshop: &Workshop) {
+    let suspension = || Suspension::approval("gate").unwrap();
+    let (worker, id, _) = waiting(workshop, suspension()).await;
+    let client = workshop.client();
+    for round in 0..3 {
+        let said = client.deny(id, key("gate"), "ada", Some("again")).await.unwrap();
+        assert!(matches!(said, SignalOutcome::TriggeredResume { .. }), "{round}: {said:?}");
+        let task = worker.claim_next().await.unwrap().expect("it goes on");
+        task.suspend_on(suspension()).await.unwrap();
+    }
+    assert_eq!(client.list_signals(id, 0).await.unwrap().items.len(), 3);
 }
 
 async fn a_webhook_is_checked_before_it_is_heard(workshop: &Workshop) {

@@ -24,6 +24,7 @@ ff_test::on_every_way! {
     a_suspend_counts_once_when_its_reply_is_lost
     a_suspend_that_is_refused_gives_the_task_back
     so_many_different_people_must_agree
+    people_and_a_machine_must_agree
     time_ends_a_wait
     operators_resume_without_signals
     metadata_comes_back
@@ -181,6 +182,31 @@ async fn so_many_different_people_must_agree(workshop: &Workshop) {
         let told = worker.deliver_signal(id, ticket.waitpoint_id, signal).await.unwrap();
         assert_eq!(matches!(told, SignalOutcome::TriggeredResume { .. }), resumes, "{who}");
     }
+}
+
+async fn people_and_a_machine_must_agree(workshop: &Workshop) {
+    let (worker, task) = workshop.started(workshop.work()).await;
+    let id = task.execution_id();
+    let suspension = Suspension::distinct_sources("people", "approved", 2)
+        .unwrap()
+        .and(Suspension::signal("checks", "passed").unwrap())
+        .and(Suspension::signal("checks", "scanned").unwrap());
+    let at = waits(task.suspend_on(suspension).await.unwrap());
+    let keys: Vec<&str> = at.waitpoints.iter().map(|ticket| ticket.key.as_str()).collect();
+    assert_eq!(keys, ["people", "checks"], "a waitpoint that both name is made once");
+    let [people, checks] = &at.waitpoints[..] else { panic!("{at:?}") };
+    for (ticket, word, who, resumes) in [
+        (people, "approved", "ada", false),
+        (checks, "passed", "ci", false),
+        (people, "approved", "bob", false),
+        (checks, "scanned", "ci", true),
+    ] {
+        let signal = Signal::new(word, ticket.token.clone()).source("user", who);
+        let told = worker.deliver_signal(id, ticket.waitpoint_id, signal).await.unwrap();
+        assert_eq!(matches!(told, SignalOutcome::TriggeredResume { .. }), resumes, "{word} {who}");
+    }
+    let (_task, names) = resumed(&worker).await;
+    assert_eq!(names, ["approved", "passed", "approved", "scanned"]);
 }
 
 async fn time_ends_a_wait(workshop: &Workshop) {

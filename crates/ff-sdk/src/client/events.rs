@@ -206,12 +206,27 @@ impl EventSubscription {
         }
     }
 
-    /// Waits for an event of this execution, or a gap.
-    pub(super) async fn next_about(&mut self, id: ExecutionId) -> Result<(), SdkError> {
+    /// The next event of one execution, or a gap; those of others are passed over.
+    ///
+    /// ```
+    /// use ff_core::event::EventKind;
+    /// use ff_core::read::EventFilter;
+    /// use ff_sdk::{Client, Execution, SdkError};
+    ///
+    /// /// Returns when the execution waits for somebody.
+    /// async fn until_suspended(client: &Client, execution: &Execution) -> Result<(), SdkError> {
+    ///     let kinds_of_event = vec![EventKind::Suspended];
+    ///     let filter = EventFilter { kinds_of_event, ..EventFilter::default() };
+    ///     client.subscribe(filter).from_start().next_about(execution.id()).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub async fn next_about(&mut self, execution_id: ExecutionId) -> Result<Happened, SdkError> {
+        let subject = Subject::Execution(execution_id);
         loop {
             match self.next().await? {
-                Happened::Event(it) if it.event.subject != Subject::Execution(id) => {}
-                Happened::Event(_) | Happened::Gap => return Ok(()),
+                Happened::Event(it) if it.event.subject != subject => {}
+                happened => return Ok(happened),
             }
         }
     }

@@ -53,9 +53,9 @@ impl Client {
         Ok(delivered?.into())
     }
 
-    /// An operator's yes, as `ff approve` says it: no token is needed. Said again it counts once,
-    /// whoever says it: where several have to agree, each sends a [signal](Self::deliver_signal)
-    /// with a source of its own.
+    /// An operator's yes, as `ff approve` says it: no token is needed. Each call is one decision,
+    /// sent again when the reply is lost. Over a server the operator is who the server knows the
+    /// caller as, whatever is said here.
     ///
     /// ```
     /// # use ff_sdk::{Submission, testing::TestEngine};
@@ -132,14 +132,16 @@ impl Client {
         decision: Decision,
         (operator, comment): (&str, Option<&str>),
     ) -> Result<SignalOutcome, SdkError> {
+        let signal_id = SignalId::mint();
         let approval = DeliverApproval {
             execution_id,
             waitpoint,
             lane: None,
-            signal_id: SignalId::mint(),
+            signal_id,
             decision,
             name: None,
-            suffix: None,
+            // Without one the same word of another operator, or in a later wait, counts as said.
+            suffix: Some(signal_id.to_string()),
             comment: comment.map(str::to_owned),
             operator: operator.to_owned(),
         };

@@ -1,4 +1,6 @@
-//! Workers, as operators see them.
+//! Workers: over the connection of a client, and as operators see them.
+
+use std::sync::Arc;
 
 use ff_core::error::{Code, Refusal};
 use ff_core::limits;
@@ -9,11 +11,37 @@ use ff_core::read::{
 use ff_engine::acts;
 
 use super::Client;
-use crate::config::parse;
+use crate::config::{WorkerConfig, parse};
 use crate::error::SdkError;
 use crate::patience::within;
+use crate::worker::FlowFabricWorker;
 
 impl Client {
+    /// A worker over the client's connection and in its namespace: what the config says of URL,
+    /// token, namespace and engine is not looked at. The connection stays open when the worker
+    /// leaves.
+    ///
+    /// ```
+    /// # use ff_sdk::{Client, Submission, WorkerConfig};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ff_sdk::SdkError> {
+    /// let client = Client::connect("sqlite::memory:").await?;
+    /// client.submit(Submission::new("greet")).await?;
+    /// let worker = client.worker(WorkerConfig::new("greeter")).await?;
+    /// let task = worker.claim_next().await?.expect("what was submitted");
+    /// task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`FlowFabricWorker::connect`].
+    pub async fn worker(&self, config: WorkerConfig) -> Result<FlowFabricWorker, SdkError> {
+        let (config, backend) = (config.namespace(self.namespace.to_string()), self.backend());
+        let completion = Some(Arc::clone(backend));
+        FlowFabricWorker::connect_with(config, Arc::clone(backend), completion).await
+    }
+
     /// Live workers of the client's namespace, in the order of registration.
     ///
     /// ```

@@ -14,6 +14,7 @@ use super::kinds::{Kinds, Served};
 use super::options::{Layers, TaskService};
 use super::run::Runtime;
 use super::{Handler, HandlerOptions, TaskLayer, signals};
+use crate::client::Client;
 use crate::config::{WorkerConfig, parse};
 use crate::error::SdkError;
 use crate::layers::MeasureTasks;
@@ -77,6 +78,7 @@ pub struct WorkerRuntime {
 enum Source {
     Worker(FlowFabricWorker),
     Config(Box<WorkerConfig>),
+    Client(Client, Box<WorkerConfig>),
 }
 
 struct Registered {
@@ -126,6 +128,12 @@ impl WorkerRuntime {
     /// ```
     pub fn connect(config: WorkerConfig) -> Self {
         Self::over(Source::Config(Box::new(config)))
+    }
+
+    /// Works over the connection of a client, as [`Client::worker`] does: in one process with an
+    /// embedded store there is one connection for all. Permits are as [`Self::connect`] says.
+    pub fn with_client(client: &Client, config: WorkerConfig) -> Self {
+        Self::over(Source::Client(client.clone(), Box::new(config)))
     }
 
     fn over(source: Source) -> Self {
@@ -409,6 +417,9 @@ impl WorkerRuntime {
             Source::Config(config) => {
                 FlowFabricWorker::connect(config.max_concurrent_tasks(max_concurrent)).await?
             }
+            Source::Client(client, config) => {
+                client.worker(config.max_concurrent_tasks(max_concurrent)).await?
+            }
         };
         if let Some(metrics) = self.metrics {
             worker.measure(metrics);
@@ -446,7 +457,9 @@ impl WorkerRuntime {
                 Err(SdkError::config("max_concurrent", "a runtime runs at least one task"))
             }
             (Some(said), _) => Ok(said),
-            (None, Source::Config(config)) if config.max_concurrent_tasks != 1 => {
+            (None, Source::Config(config) | Source::Client(_, config))
+                if config.max_concurrent_tasks != 1 =>
+            {
                 Ok(config.max_concurrent_tasks)
             }
             (None, _) => Ok(MAX_CONCURRENT),

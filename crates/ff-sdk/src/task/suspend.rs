@@ -241,6 +241,42 @@ impl Suspension {
             .on_timeout(TimeoutBehavior::AutoResume)
     }
 
+    /// Waits for this and for the other. What was said of the other besides its condition, such as
+    /// a timeout, is left out.
+    ///
+    /// ```
+    /// use ff_sdk::Suspension;
+    ///
+    /// # fn main() -> Result<(), ff_sdk::SdkError> {
+    /// let people = Suspension::distinct_sources("people", "approved", 2)?;
+    /// let both = people.and(Suspension::signal("checks", "passed")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let Self { condition, mut bindings, .. } = self;
+        let condition = match condition {
+            Condition::AllOf(mut all) => {
+                all.push(other.condition);
+                Condition::AllOf(all)
+            }
+            one => Condition::AllOf(vec![one, other.condition]),
+        };
+        let is_bound = |bindings: &[Binding], key: &WaitpointKey| {
+            let same = |bound: &Binding| matches!(bound, Binding::Fresh { key: k, .. } if k == key);
+            bindings.iter().any(same)
+        };
+        for binding in other.bindings {
+            // Both may listen at one waitpoint: it is made once.
+            match &binding {
+                Binding::Fresh { key, .. } if is_bound(&bindings, key) => {}
+                _ => bindings.push(binding),
+            }
+        }
+        Self { condition, bindings, ..self }
+    }
+
     /// Uses a waitpoint that [`ClaimedTask::create_pending_waitpoint`] made, with all that was
     /// said to it since, instead of a new one of the same name.
     ///

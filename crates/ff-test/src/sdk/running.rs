@@ -7,9 +7,8 @@ use ff_core::id::{ExecutionId, Kind};
 use ff_core::operation::Submit;
 use ff_core::read::{ReadResult, Record};
 use ff_core::state::PublicState;
+use ff_sdk::runtime::RunningWorker;
 use ff_sdk::{SdkError, WorkerRuntime};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tokio::time::{interval, timeout};
 
 use super::Workshop;
@@ -17,35 +16,25 @@ use crate::servers::LOOK;
 use crate::world::{PATIENCE, policy};
 
 /// A runtime that runs until it is told to stop.
-pub struct Running {
-    stop: oneshot::Sender<()>,
-    ended: JoinHandle<Result<(), SdkError>>,
-}
+pub struct Running(RunningWorker);
 
 impl Running {
     pub fn start(runtime: WorkerRuntime) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        let ended = tokio::spawn(runtime.run(async {
-            let _ = stopped.await;
-        }));
-        Self { stop, ended }
+        Self(runtime.spawn())
     }
 
     /// Tells it to stop and waits until it has.
     pub async fn stop(self) {
-        let Self { stop, ended } = self;
-        let _ = stop.send(());
-        Self::wait(ended).await;
+        Self::wait(self.0.stop()).await;
     }
 
     /// Waits until it ends by itself.
     pub async fn end(self) {
-        Self::wait(self.ended).await;
+        Self::wait(self.0.ended()).await;
     }
 
-    async fn wait(ended: JoinHandle<Result<(), SdkError>>) {
-        let ended = timeout(PATIENCE, ended).await.expect("an end in time");
-        ended.expect("no panic").expect("a good end");
+    async fn wait(ended: impl Future<Output = Result<(), SdkError>>) {
+        timeout(PATIENCE, ended).await.expect("an end in time").expect("a good end");
     }
 }
 

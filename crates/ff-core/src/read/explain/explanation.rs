@@ -177,11 +177,18 @@ impl Action {
         Self::on(execution, "cancel it", "cancel", "POST", "cancel")
     }
 
+    const RAISE_PRIORITY: &str = "raise its priority";
+
+    /// Whether it helps only where others are ahead.
+    pub(super) fn is_about_priority(&self) -> bool {
+        self.summary == Self::RAISE_PRIORITY
+    }
+
     pub(super) fn raise_priority(execution: &Execution) -> Self {
         let id = execution.id;
         let higher = execution.priority.saturating_add(1);
         Self::new(
-            "raise its priority",
+            Self::RAISE_PRIORITY,
             format!("ff priority '{id}' {higher}"),
             format!("PUT /v1/executions/{id}/priority"),
         )
@@ -197,5 +204,15 @@ impl Action {
 
     pub(super) fn start_worker(summary: String) -> Self {
         Self::new(summary, "ff worker ls".to_owned(), "POST /v1/workers".to_owned())
+    }
+}
+
+/// A span of time as people say it.
+pub(super) fn span(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{} s", ms / 1_000),
+        60_000..3_600_000 => format!("{} min", ms / 60_000),
+        _ => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
     }
 }

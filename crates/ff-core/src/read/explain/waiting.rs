@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::explanation::{Action, Around, Cause, Explained, Explanation, Upstream};
+use super::explanation::{Action, Around, Cause, Explained, Explanation, Upstream, span};
 use super::limits::not_admitted;
 use crate::state::{
     AdmissionReason, Delay, DelayReason, EdgeKind, Execution, Grant, LaneState, LostBy, Member,
@@ -28,7 +28,7 @@ pub(super) fn waiting(
         return granted(execution, grant, now).into();
     }
     if let Some(delay) = causes.delay {
-        return delayed(execution, delay).into();
+        return delayed(execution, delay, now).into();
     }
     if let Some(block) = &causes.admission {
         let route = (block.reason == AdmissionReason::Route).then(|| Route::of(execution));
@@ -123,10 +123,11 @@ fn lane_paused(execution: &Execution, runnable: &Runnable, state: LaneState) -> 
     }
 }
 
-fn delayed(execution: &Execution, Delay { until, reason }: Delay) -> Explanation {
+fn delayed(execution: &Execution, Delay { until, reason }: Delay, now: TimestampMs) -> Explanation {
+    let left = span(until.since(now));
     let mut explanation = Explanation {
         cause: Cause::Delayed,
-        summary: format!("It was asked to wait until {until}."),
+        summary: format!("It was asked to wait; {left} are left."),
         evidence: json!({ "delay_until": until.0 }),
         unblock: vec![Action::cancel(execution)],
         earliest_start_at: Some(until),
@@ -134,18 +135,18 @@ fn delayed(execution: &Execution, Delay { until, reason }: Delay) -> Explanation
     match reason {
         DelayReason::Requested => {}
         DelayReason::Resume => explanation.cause = Cause::ResumeDelay,
-        DelayReason::RetryBackoff => retrying(execution, until, &mut explanation),
+        DelayReason::RetryBackoff => retrying(execution, &left, &mut explanation),
     }
     explanation
 }
 
-fn retrying(execution: &Execution, until: TimestampMs, explanation: &mut Explanation) {
+fn retrying(execution: &Execution, left: &str, explanation: &mut Explanation) {
     let (retries, most) = (execution.counts.retries, execution.policy().retry.max_retries);
     let failure = execution.failure.as_ref();
     let reason = failure.map_or("", |failure| failure.reason.as_str());
     explanation.cause = Cause::RetryBackoff;
     explanation.summary =
-        format!("The last attempt failed ({reason}); retry {retries} of {most} starts at {until}.");
+        format!("The last attempt failed ({reason}); retry {retries} of {most} starts in {left}.");
     explanation.add(json!({
         "retry_count": retries,
         "max_retries": most,
@@ -156,10 +157,11 @@ fn retrying(execution: &Execution, until: TimestampMs, explanation: &mut Explana
 
 fn granted(execution: &Execution, grant: &Grant, now: TimestampMs) -> Explanation {
     let (worker, until) = (&grant.worker_id, grant.expires_at);
+    let left = span(until.since(now));
     Explanation {
         cause: Cause::Granted,
         summary: format!(
-            "It is set aside for worker {worker:?}, which may claim it until {until}."
+            "It is set aside for worker {worker:?}, which may claim it for another {left}."
         ),
         evidence: json!({
             "kind": grant.kind.as_str(),
@@ -184,9 +186,10 @@ fn eligible(execution: &Execution, runnable: &Runnable, now: TimestampMs) -> Exp
         format!(" with capabilities {}", required.as_csv())
     };
     let waited = now.since(runnable.since);
+    let ready = span(waited);
     Explanation {
         cause: Cause::WaitingForWorker,
-        summary: format!("Ready for {waited} ms; no worker of lane {lane:?}{skills} has taken it."),
+        summary: format!("Ready for {ready}; no worker of lane {lane:?}{skills} has taken it."),
         evidence: json!({
             "lane": lane.as_str(),
             "eligible_since": runnable.since.0,

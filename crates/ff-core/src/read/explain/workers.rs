@@ -64,6 +64,7 @@ fn no_capable_worker(explanation: &mut Explanation, route: &Route, nearest: Opti
         }
         None => format!("start a worker for lane {lane:?} with {lacking}"),
     };
+    explanation.unblock.retain(|action| !action.is_about_priority());
     // Records begin with the advice to start any worker; this one is more precise.
     if let Some(first) = explanation.unblock.first_mut() {
         *first = Action::start_worker(start);

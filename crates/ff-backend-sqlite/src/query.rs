@@ -70,6 +70,10 @@ pub(crate) fn answer(
         Query::ListRoutes(q) => Answer::ListRoutes(routes::list(connection, q)?),
         Query::ListQueued(q) => Answer::ListQueued(routes::queued(connection, q)?),
         Query::ListFleets(q) => Answer::ListFleets(routes::fleets(connection, q)?),
+        Query::ListNamespaces(q) => Answer::ListNamespaces(routes::namespaces(connection, q)?),
+        Query::ListCancelBacklog(q) => {
+            Answer::ListCancelBacklog(walk_documents(connection, q, now)?)
+        }
         Query::DescribeWorker(_)
         | Query::ListWorkers(_)
         | Query::LeasesOf(_)

@@ -3,7 +3,7 @@
 use ff_core::capability::Capabilities;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, LaneId, Namespace};
-use ff_core::read::{Leaf, ListFleets, ListQueued, ListRoutes, Page, Seen};
+use ff_core::read::{Leaf, ListFleets, ListNamespaces, ListQueued, ListRoutes, Page, Seen};
 use ff_core::state::{List, Route};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -64,6 +64,35 @@ pub(crate) fn queued(
         .map_err(|error| fault(&error))
 }
 
+/// Namespaces in which something stands.
+pub(crate) fn namespaces(
+    connection: &Connection,
+    query: &ListNamespaces,
+) -> Result<Page<Namespace>, EngineError> {
+    let mut behind = query.behind()?.map(|namespace| namespace.to_string()).unwrap_or_default();
+    let mut leaf = Leaf::new(query.limit);
+    while let Some(name) = next_inhabited(connection, &behind)? {
+        let namespace = parsed(&name)?;
+        if leaf.look(namespace.clone(), || Seen::Item(namespace)).is_break() {
+            break;
+        }
+        behind = name;
+    }
+    Ok(ListNamespaces::page(leaf))
+}
+
+fn next_inhabited(connection: &Connection, behind: &str) -> Result<Option<String>, EngineError> {
+    connection
+        .prepare_cached(statements::next_inhabited)
+        .and_then(|mut next| next.query_row(params![behind], |row| row.get(0)))
+        .map_err(|error| fault(&error))
+}
+
+fn parsed(name: &str) -> Result<Namespace, EngineError> {
+    let damaged = |error| EngineError::corruption(format!("namespace {name:?}: {error}"));
+    Namespace::new(name).map_err(damaged)
+}
+
 /// Namespaces in which workers are registered.
 pub(crate) fn fleets(
     connection: &Connection,
@@ -72,8 +101,7 @@ pub(crate) fn fleets(
     let mut behind = query.behind()?.map(|namespace| namespace.to_string()).unwrap_or_default();
     let mut leaf = Leaf::new(query.limit);
     while let Some((name, staffed)) = next_namespace(connection, &behind)? {
-        let damaged = |error| EngineError::corruption(format!("namespace {name:?}: {error}"));
-        let namespace = Namespace::new(name.as_str()).map_err(damaged)?;
+        let namespace = parsed(&name)?;
         let see = || if staffed { Seen::Item(namespace.clone()) } else { Seen::Passed };
         if leaf.look(namespace.clone(), see).is_break() {
             break;

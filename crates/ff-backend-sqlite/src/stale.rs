@@ -123,10 +123,18 @@ fn look(
             Verdict::Orphan => ("I10", format!("{key:?} names what is not there")),
             Verdict::Wrong(says) => ("I9", format!("{key:?} is listed, its record says {says}")),
         };
-        visit.done.found.report(invariant, None::<String>, detail);
+        visit.done.found.report(invariant, document_of(&key), detail);
         wrong.push(key);
     }
     Ok((wrong, last))
+}
+
+/// The document that an entry names: keys end with the name, which is text only of a document.
+fn document_of(key: &Key) -> Option<String> {
+    match key.last() {
+        Some(Value::Text(name)) => Some(name.clone()),
+        _ => None,
+    }
 }
 
 fn least_listing() -> Key {

@@ -21,7 +21,7 @@ mod names {
         insert_event insert_execution insert_frame insert_listing insert_payload insert_queue
         insert_ready insert_result insert_timer live_lanes load_attempts load_beside load_dedup load_document
         load_document_row load_due load_due_documents load_event load_execution load_frames
-        load_payload load_queues load_ready load_results load_tally mend_execution next_due next_namespace next_queue
+        load_payload load_queues load_ready load_results load_tally mend_execution next_due next_inhabited next_namespace next_queue
         oldest_events oldest_frame orphans page_of_document_listings page_of_document_timers
         page_of_documents page_of_executions page_of_listings page_of_ready page_of_timers put_beside put_document put_document_row put_frame_expiry
         put_keyring put_meta search store_size sweep_attempts sweep_beside sweep_document_rows

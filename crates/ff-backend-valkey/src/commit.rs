@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ff_core::error::EngineError;
-use ff_core::id::Home;
+use ff_core::id::{Home, Namespace};
 use redis::{Cmd, Value};
 use uuid::Uuid;
 
@@ -50,6 +50,8 @@ pub(crate) struct Group {
     pub(crate) checks: Vec<Check>,
     /// Keys of records that must be absent and stay so.
     pub(crate) absent: Vec<String>,
+    /// Namespaces of executions that were not there before.
+    pub(crate) begins: Vec<Namespace>,
     /// Index changes of all items.
     pub(crate) changes: Changes,
     /// What is laid ready before the call.
@@ -146,8 +148,8 @@ pub(crate) enum Committed {
 impl Group {
     pub(crate) fn new(home: Home, times: Times) -> Self {
         let (wires, checks, staged) = (Vec::new(), Vec::new(), Vec::new());
-        let (absent, changes) = (Vec::new(), Changes::default());
-        Self { home, times, wires, checks, absent, changes, staged }
+        let (absent, begins, changes) = (Vec::new(), Vec::new(), Changes::default());
+        Self { home, times, wires, checks, absent, begins, changes, staged }
     }
 
     /// All keys that it touches. In a cluster they are named, so that the server refuses the call as
@@ -216,6 +218,9 @@ pub(crate) async fn send(
     let Some(first) = groups.first() else { return Ok(Vec::new()) };
     for group in groups {
         homes::enter(shared, &group.home).await?;
+        for namespace in &group.begins {
+            homes::enter_namespace(shared, namespace).await?;
+        }
     }
     for group in groups {
         for staged in &group.staged {

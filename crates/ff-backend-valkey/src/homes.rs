@@ -2,8 +2,9 @@
 //! documents of its own.
 //!
 //! Namespaces are not counted anywhere, and keys are never listed to find them. So a process enters
-//! a namespace into a register before it first writes to its home: whatever stands in a home is
-//! found by whoever reads the register afterwards. Nothing leaves the register.
+//! a namespace into a register before it first writes to its home, or an execution of it anywhere:
+//! whatever stands in a namespace is found by whoever reads the register afterwards. Nothing leaves
+//! the register.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,7 +49,17 @@ impl Homes {
 
 /// Makes sure that a home can be found, before the first write to it.
 pub(crate) async fn enter(shared: &Shared, home: &Home) -> Result<(), EngineError> {
-    let Home::Namespace(namespace) = home else { return Ok(()) };
+    match home {
+        Home::Namespace(namespace) => enter_namespace(shared, namespace).await,
+        _ => Ok(()),
+    }
+}
+
+/// Makes sure that a namespace can be found, before the first execution of it is written.
+pub(crate) async fn enter_namespace(
+    shared: &Shared,
+    namespace: &Namespace,
+) -> Result<(), EngineError> {
     if shared.homes.lock().contains(namespace) {
         return Ok(());
     }

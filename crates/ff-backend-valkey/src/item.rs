@@ -239,6 +239,13 @@ impl Sheet {
         self.group.changes.add(Kind::Dedup, key, vec![encode_dedup(record).into()]);
     }
 
+    /// An execution of this namespace comes into being.
+    fn begins(&mut self, namespace: &Namespace) {
+        if self.group.begins.last() != Some(namespace) {
+            self.group.begins.push(namespace.clone());
+        }
+    }
+
     fn end(self) -> (Vec<Item>, Arc<Group>) {
         (self.items, Arc::new(self.group))
     }
@@ -303,6 +310,9 @@ impl<'a> Draft<'a> {
         self.beside = changed.rows.iter().copied().cloned().collect();
         let entry = self.contents(changed, stored.map(|entry| &**entry))?;
         let (before, after) = (changed.before.map(|e| &**e), changed.after.map(|e| &**e));
+        if let (None, Some(after)) = (before, after) {
+            self.sheet.begins(&after.about.namespace);
+        }
         self.index(before, after);
         if let Some(counted) = Recounted::between(before, after)
             && !removes(&counted.flow)

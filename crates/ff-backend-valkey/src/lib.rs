@@ -61,6 +61,7 @@ mod view;
 mod wake;
 mod walk;
 
+pub use client::LibraryVersion;
 pub use error::OpenError;
 pub use floor::{Floor, FloorReport};
 pub use options::{Durability, LibraryClock, Password, ValkeyOptions};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ff_core::capability::Capabilities;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Home, LaneId, Namespace};
-use ff_core::read::{Leaf, ListFleets, ListQueued, ListRoutes, Page, Seen};
+use ff_core::read::{Leaf, ListFleets, ListNamespaces, ListQueued, ListRoutes, Page, Seen};
 use ff_core::state::{List, Route};
 use redis::{Cmd, Value};
 
@@ -109,6 +109,24 @@ fn read_front(queue: Value, front: &mut Vec<(i64, ExecutionId)>) -> Result<(), E
         reply::next(&mut items)?;
     }
     Ok(())
+}
+
+/// Namespaces in which something was ever written.
+pub(crate) async fn namespaces(
+    shared: &Arc<Shared>,
+    query: &ListNamespaces,
+) -> Result<Page<Namespace>, EngineError> {
+    let behind = query.behind()?;
+    let namespaces = homes::registered(shared).await?;
+    let mut leaf = Leaf::new(query.limit);
+    for namespace in
+        namespaces.into_iter().filter(|name| behind.as_ref().is_none_or(|at| name > at))
+    {
+        if leaf.look(namespace.clone(), || Seen::Item(namespace)).is_break() {
+            break;
+        }
+    }
+    Ok(ListNamespaces::page(leaf))
 }
 
 /// Namespaces in which workers are registered.

@@ -18,7 +18,7 @@ use ff_core::turns::Turn;
 use redis::{Cmd, Value};
 
 use crate::classes::Classes;
-use crate::client::Client;
+use crate::client::{Client, LibraryVersion, inspect};
 use crate::clock::Clock;
 use crate::combine::Lines;
 use crate::crowd::Crowds;
@@ -108,6 +108,11 @@ impl ValkeyStore {
             options,
         };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Which function library the servers of a store have, without opening it: nothing is changed.
+    pub async fn library(options: &ValkeyOptions) -> Result<LibraryVersion, OpenError> {
+        inspect(options, Library::assemble(options.clock)).await
     }
 
     /// Moves the clock of a store whose library has a settable one.

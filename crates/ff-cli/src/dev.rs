@@ -49,7 +49,7 @@ pub(crate) struct Dev {
 
 impl Dev {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<()> {
-        let (loaded, exporter) = server::settings(&self.flags, common, false)?;
+        let (loaded, watchers) = server::settings(&self.flags, common, false)?;
         let settings = loaded.settings;
         let stop_wanted = stop::wanted()?;
         let options = Options::of(&settings)?;
@@ -59,9 +59,7 @@ impl Dev {
             Ok(()) => self.work_until(stop_wanted, &backend, settings).await,
             Err(error) => Err(error),
         };
-        if let Some(exporter) = exporter {
-            exporter.finish();
-        }
+        watchers.finish();
         let tally = Tally::of(&*backend).await;
         backend.shutdown_prepare(GRACE).await?;
         worked?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ff_backend_sqlite::SqliteStore;
+use ff_backend_valkey::{LibraryVersion, ValkeyStore};
 use ff_core::error::Code;
 use serde_json::json;
 
@@ -25,9 +26,18 @@ const CLOSING: Duration = Duration::from_secs(10);
     ff migrate --store sqlite:flowfabric.db --check\n  \
     ff migrate --store valkey://127.0.0.1:6379")]
 pub(crate) struct Migrate {
-    /// Say only whether there is something to do; for SQLite
+    /// Say only which version is there and whether there is something to do
     #[arg(long)]
     check: bool,
+}
+
+/// The form of a store and the one that this version writes; none: there is no store yet.
+struct Form {
+    /// What has a version: the schema, or the function library.
+    what: &'static str,
+    found: Option<u32>,
+    known: u32,
+    is_old: bool,
 }
 
 impl Migrate {
@@ -36,28 +46,48 @@ impl Migrate {
             return Err(Usage("name the store with --store URL".to_owned()).into());
         };
         let options = Options::parse(url)?;
-        let schema = match &options {
-            Options::Sqlite(options) => Some(SqliteStore::schema(options)?),
-            Options::Valkey(_) => None,
-        };
+        let form = Form::of(&options).await?;
         if self.check {
-            let Some(schema) = schema else {
-                let detail = "--check is for SQLite; a Valkey server gets its library by itself";
-                return Err(Usage(detail.to_owned()).into());
-            };
-            let (found, known) = (schema.found, schema.known);
-            if schema.is_old() {
-                let detail =
-                    format!("the schema has version {found}; `ff migrate` leads to {known}");
-                return Err(Refused::new(Code::PreconditionFailed, detail).into());
-            }
-            return tell(common, json!({ "version": found, "known": known, "migrated": false }));
+            return form.check(common);
         }
         let store = Store::open(&options).await?.backend();
         let identity = store.identity();
         store.shutdown_prepare(CLOSING).await?;
-        let migrated = schema.is_some_and(|schema| schema.is_old());
-        tell(common, json!({ "store": identity, "migrated": migrated }))
+        tell(common, json!({ "store": identity, "migrated": form.is_old }))
+    }
+}
+
+impl Form {
+    /// Looks without opening the store.
+    async fn of(options: &Options) -> anyhow::Result<Self> {
+        Ok(match options {
+            Options::Sqlite(options) => {
+                let schema = SqliteStore::schema(options)?;
+                let found = Some(schema.found).filter(|found| *found > 0);
+                Self { what: "schema", found, known: schema.known, is_old: schema.is_old() }
+            }
+            Options::Valkey(options) => {
+                let LibraryVersion { found, known, is_old } = ValkeyStore::library(options).await?;
+                Self { what: "function library", found, known, is_old }
+            }
+        })
+    }
+
+    fn check(&self, common: &Common) -> anyhow::Result<ExitCode> {
+        let Self { what, found, known, is_old } = self;
+        if !is_old {
+            return tell(common, json!({ "version": found, "known": known, "migrated": false }));
+        }
+        let detail = match found {
+            None => format!("there is no {what} yet; `ff migrate` brings version {known}"),
+            Some(found) if found < known => {
+                format!("the {what} has version {found}; `ff migrate` leads to {known}")
+            }
+            Some(found) => format!(
+                "the {what} has version {found} with another content; `ff migrate` replaces it"
+            ),
+        };
+        Err(Refused::new(Code::PreconditionFailed, detail).into())
     }
 }
 

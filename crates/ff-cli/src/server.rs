@@ -1,18 +1,22 @@
 //! `ff server`: the HTTP API and the engine over a store.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use ff_core::backend::Backend;
 use ff_engine::Shutdown;
-use ff_observe::traces::Exporter;
-use ff_server::Server as HttpServer;
+use ff_server::{MetricsServer, Server as HttpServer, ServerOptions};
+use tokio::task::JoinHandle;
 
 use crate::config::{self, Flags, Misconfigured, Settings};
+use crate::logging::{self, Watchers};
 use crate::output::say;
 use crate::process::Process;
 use crate::session::Common;
+use crate::stop;
 use crate::stores::{Options, Store};
-use crate::{logging, stop};
 
 /// How long the store may take to close. Together with the server's own grace a stop is over in time.
 const CLOSING: Duration = Duration::from_secs(4);
@@ -36,7 +40,7 @@ pub(crate) struct Server {
     #[arg(long, conflicts_with = "engine_only")]
     no_engine: bool,
 
-    /// Do background work only; serve nothing
+    /// Do background work only; serve nothing but metrics, where server.metrics_addr says
     #[arg(long)]
     engine_only: bool,
 
@@ -50,19 +54,19 @@ pub(crate) fn settings(
     flags: &Flags,
     common: &Common,
     no_engine: bool,
-) -> Result<(config::Loaded, Option<Exporter>), Misconfigured> {
+) -> Result<(config::Loaded, Watchers), Misconfigured> {
     let loaded = config::load(flags, common.store.as_deref(), no_engine)?;
     if !loaded.unknown.is_empty() {
         let names = loaded.unknown.join(", ");
         eprintln!("warning: these names of the environment mean nothing here: {names}");
     }
-    let exporter = logging::of_server(&loaded.settings)?;
-    Ok((loaded, exporter))
+    let watchers = logging::of_server(&loaded.settings)?;
+    Ok((loaded, watchers))
 }
 
 impl Server {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<()> {
-        let (loaded, exporter) = settings(&self.flags, common, self.no_engine)?;
+        let (loaded, watchers) = settings(&self.flags, common, self.no_engine)?;
         if self.print_config {
             let mut text = config::toml(&loaded);
             text.truncate(text.trim_end().len());
@@ -74,15 +78,8 @@ impl Server {
             let detail = "engine.enabled is false, and --engine-only leaves nothing to do";
             return Err(Misconfigured(detail.to_owned()).into());
         }
-        if self.engine_only && settings.server.metrics_addr.is_some() {
-            let detail =
-                "server.metrics_addr is set, and --engine-only serves nothing, not even metrics";
-            return Err(Misconfigured(detail.to_owned()).into());
-        }
         let served = self.serve(settings).await;
-        if let Some(exporter) = exporter {
-            exporter.finish();
-        }
+        watchers.finish();
         served
     }
 
@@ -91,19 +88,15 @@ impl Server {
         let backend = Store::open(&Options::of(&settings)?).await?.backend();
         let Process { backend, engine, options } = Process::new(backend, settings);
         let (stop, shutdown) = Shutdown::channel();
-        let server = if self.engine_only {
-            None
+        let serving = if self.engine_only {
+            watch_only(backend.clone(), options, shutdown.clone()).await?
         } else {
-            Some(HttpServer::bind(backend.clone(), options, shutdown.clone()).await?)
+            Some(serve(backend.clone(), options, shutdown.clone()).await?)
         };
-        if let Some(server) = &server {
-            announce(server)?;
-        }
         let engine = engine.map(|engine| tokio::spawn(engine.run(shutdown)));
-        let server = server.map(|server| tokio::spawn(server.run()));
         stop_wanted.await;
         stop.send_replace(true);
-        for work in [server, engine].into_iter().flatten() {
+        for work in [serving, engine].into_iter().flatten() {
             work.await?;
         }
         backend.shutdown_prepare(CLOSING).await?;
@@ -111,12 +104,34 @@ impl Server {
     }
 }
 
-/// Says where it listens.
-fn announce(server: &HttpServer) -> anyhow::Result<()> {
+/// Begins to serve, and says where.
+async fn serve(
+    backend: Arc<dyn Backend>,
+    options: ServerOptions,
+    shutdown: Shutdown,
+) -> anyhow::Result<JoinHandle<()>> {
+    let server = HttpServer::bind(backend, options, shutdown).await?;
     let scheme = if server.speaks_tls() { "https" } else { "http" };
     say(format_args!("listening on {scheme}://{}", server.local_addr()?))?;
     if let Some(addr) = server.metrics_addr() {
-        say(format_args!("metrics on http://{}/metrics", addr?))?;
+        announce_metrics(addr?)?;
     }
-    Ok(())
+    Ok(tokio::spawn(server.run()))
+}
+
+/// Begins to serve metrics alone, if there is an address for them.
+async fn watch_only(
+    backend: Arc<dyn Backend>,
+    options: ServerOptions,
+    shutdown: Shutdown,
+) -> anyhow::Result<Option<JoinHandle<()>>> {
+    let Some(server) = MetricsServer::bind(backend, options, shutdown).await? else {
+        return Ok(None);
+    };
+    announce_metrics(server.local_addr()?)?;
+    Ok(Some(tokio::spawn(server.run())))
+}
+
+fn announce_metrics(addr: SocketAddr) -> std::io::Result<()> {
+    say(format_args!("metrics on http://{addr}/metrics"))
 }

@@ -114,6 +114,24 @@ fn lifecycle_is_measured_beside_its_floor() {
 }
 
 #[test]
+fn connections_that_wait_are_counted_in_bytes() {
+    for report in reports(&["connections", "--connections", "40", "--samples", "5"]) {
+        is_positive(&report, &["resident_mb", "p50_ms"]);
+        assert!(report["connections_mb"].is_number(), "{report}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let most = ["connections", "--connections", "100000"];
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 256 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_ff"), "bench"])
+        .args(most)
+        .args(["--store", &store_in(&directory)])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && told.contains("ulimit -n 200100"), "{told}");
+}
+
+#[test]
 fn lifecycle_runs_in_batches() {
     let arguments = ["lifecycle", "--tasks", "205", "--batch", "10", "--concurrency", "4"];
     for report in reports(&arguments) {

@@ -23,6 +23,8 @@ use crate::operation::{
 use crate::read::{
     Answer, Explanation, Follow, Followed, Query, Question, Repaired, StreamPage, Tail, Topic,
 };
+use crate::spared;
+use crate::state::CancelPolicy;
 use crate::tally::Tally;
 use crate::time::TimestampMs;
 use crate::turns::Turn;
@@ -221,6 +223,9 @@ pub trait BackendExt: Backend {
 
     /// Cancels a flow, and carries it on until all whom it ends have ended. Should `wait` run out,
     /// or this process end, the cancel stands and an engine carries it on.
+    ///
+    /// A cancel that spares running members waits for their ends too; those that outlast it are told
+    /// in the reply ([`FlowCancelled::failed`]).
     fn cancel_flow(
         &self,
         cancel: CancelFlow,
@@ -243,6 +248,9 @@ pub trait BackendExt: Backend {
                 if !self.call(CascadeCompletion { flow_id }).await?.more {
                     cancelled.scheduled = 0;
                 }
+            }
+            if !wait.is_zero() && cancelled.policy == CancelPolicy::CancelPending {
+                cancelled.failed = spared::outlast(self, flow_id, until).await?;
             }
             Ok(cancelled)
         }

@@ -39,6 +39,7 @@ pub mod read;
 pub mod recent;
 pub mod rota;
 pub mod routes;
+mod spared;
 pub mod state;
 pub mod summary;
 pub mod tags;

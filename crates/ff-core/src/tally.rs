@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::event::{Detail, Event, EventKind};
 use crate::id::Namespace;
-use crate::machine::{Changed, Changes, SIBLING_IMPOSSIBLE, SIBLING_SATISFIED};
+use crate::machine::{Changed, Changes, PassedSibling, SIBLING_IMPOSSIBLE, SIBLING_SATISFIED};
 use crate::state::{Execution, GroupState, Join, Phase};
 
 /// Values of one label that are told apart; further ones are [`OTHER`].
@@ -29,8 +29,10 @@ pub enum Counted {
     BudgetHit,
     /// A group of edges has decided, by its policy.
     GroupDecided,
-    /// An upstream was cancelled because its group had decided, by what the group had decided.
-    SiblingCancelled,
+    /// An upstream was to be cancelled because its group had decided, by what the group had decided.
+    SiblingDispatched,
+    /// What became of it, by [`SiblingEnd`].
+    SiblingDisposed,
 }
 
 /// How an attempt has ended.
@@ -41,6 +43,15 @@ pub enum AttemptEnd {
     Timeout,
     Cancelled,
     Retry,
+}
+
+/// What becomes of an upstream that its group, once decided, no longer needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SiblingEnd {
+    Cancelled,
+    /// It had ended by itself between the decision and the cancel.
+    AlreadyTerminal,
+    NotFound,
 }
 
 /// How long executions waited from the moment they could be claimed.
@@ -88,6 +99,18 @@ impl AttemptEnd {
     }
 }
 
+impl SiblingEnd {
+    pub const ALL: [Self; 3] = [Self::Cancelled, Self::AlreadyTerminal, Self::NotFound];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::AlreadyTerminal => "already_terminal",
+            Self::NotFound => "not_found",
+        }
+    }
+}
+
 impl Tally {
     /// Adds steps that were written.
     pub fn add<'a>(&self, steps: impl IntoIterator<Item = &'a Changes>) {
@@ -123,6 +146,16 @@ impl Counts {
         for event in documents.filter(|event| event.kind == EventKind::BudgetHardLimit) {
             self.count(Counted::BudgetHit, text(event, "dimension"));
         }
+        for PassedSibling { satisfied, had_ended } in &changes.passed {
+            let end = if *had_ended { SiblingEnd::AlreadyTerminal } else { SiblingEnd::NotFound };
+            self.sibling(*satisfied, end);
+        }
+    }
+
+    fn sibling(&mut self, satisfied: bool, end: SiblingEnd) {
+        let reason = if satisfied { "satisfied" } else { "impossible" };
+        self.count(Counted::SiblingDispatched, reason);
+        self.count(Counted::SiblingDisposed, end.as_str());
     }
 
     fn add_execution(&mut self, changed: &Changed) {
@@ -138,12 +171,8 @@ impl Counts {
             match event.kind {
                 EventKind::Claimed => self.wait(event, changed.before.as_deref()),
                 EventKind::Cancelled => match text(event, "reason") {
-                    SIBLING_SATISFIED => {
-                        self.count(Counted::SiblingCancelled, "satisfied");
-                    }
-                    SIBLING_IMPOSSIBLE => {
-                        self.count(Counted::SiblingCancelled, "impossible");
-                    }
+                    SIBLING_SATISFIED => self.sibling(true, SiblingEnd::Cancelled),
+                    SIBLING_IMPOSSIBLE => self.sibling(false, SiblingEnd::Cancelled),
                     _ => {}
                 },
                 _ => {}
@@ -201,7 +230,7 @@ impl Counts {
 }
 
 /// The place of a label, or that of all others once there are too many.
-fn labelled<'a, T: Default>(labels: &'a mut BTreeMap<String, T>, label: &str) -> &'a mut T {
+pub fn labelled<'a, T: Default>(labels: &'a mut BTreeMap<String, T>, label: &str) -> &'a mut T {
     let has_room = labels.len() < LABELS || labels.contains_key(label);
     labels.entry(if has_room { label } else { OTHER }.to_owned()).or_default()
 }

@@ -30,7 +30,7 @@ pub use ends::{Awaited, Ends};
 pub use engine::Engine;
 pub use limits::LimitCheck;
 pub use options::EngineOptions;
-pub use report::{DURATION_BOUNDS, Report, ScannerStatus};
+pub use report::{DURATION_BOUNDS, EdgeCancel, Report, ScannerStatus};
 pub use routes::{Checked, RouteCheck};
 pub use scanner::{ScanResult, Scanner};
 pub use service::Shutdown;

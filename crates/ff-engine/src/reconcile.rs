@@ -15,7 +15,7 @@ use ff_core::operation::{Part, Reconcile, Reconciled, ScannerFilter};
 use ff_core::state::DueKind;
 
 use crate::options::EngineOptions;
-use crate::report::Report;
+use crate::report::{EdgeCancel, Report};
 use crate::scanner::{ScanResult, Scanner};
 
 pub(crate) const BUDGETS: &str = "budget_reconciler";
@@ -98,6 +98,7 @@ impl Reconciler {
         }
         let done = done?;
         self.tell(report, &done, begun.elapsed());
+        tell_edge_cancels(report, part, &done);
         let processed = u32::try_from(done.found.checked).unwrap_or(u32::MAX);
         Ok(ScanResult { processed, ..ScanResult::default() })
     }
@@ -115,6 +116,25 @@ impl Reconciler {
         for name in self.others {
             report.add_cycle(name, lasted);
         }
+    }
+}
+
+/// What the page came to for cancels that decided groups have left.
+fn tell_edge_cancels(report: &Report, part: Part, done: &Reconciled) {
+    match part {
+        Part::Documents(DocumentKind::Flow) => {
+            let mended = u64::from(done.mended);
+            let sound = done.found.checked.saturating_sub(mended);
+            report.add_edge_cancels(EdgeCancel::NoOp, sound);
+            report.add_edge_cancels(EdgeCancel::CompletedDrain, mended);
+        }
+        Part::Entries => {
+            let subjects = done.found.violations.iter().filter_map(|it| it.subject.as_deref());
+            let flow = DocumentKind::Flow.as_str();
+            let of_flows = subjects.filter(|of| of.split(':').next() == Some(flow));
+            report.add_edge_cancels(EdgeCancel::RemovedStale, of_flows.count() as u64);
+        }
+        Part::Executions | Part::Documents(_) => {}
     }
 }
 

@@ -30,6 +30,19 @@ pub struct Report {
     begun: Instant,
     scanners: [Counters; SCANNERS.len()],
     violations: Mutex<BTreeMap<&'static str, u64>>,
+    edge_cancels: [AtomicU64; EdgeCancel::ALL.len()],
+}
+
+/// What a look at a flow, or at an entry that names one, came to for the cancels that decided groups
+/// have left there. They are work of the flow, which only its timer leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EdgeCancel {
+    /// All is as it should be.
+    NoOp,
+    /// The flow was not listed or counted as its record says, and is now: what is left is carried on.
+    CompletedDrain,
+    /// An entry did not say what the flow says, or named one that is gone, and was removed.
+    RemovedStale,
 }
 
 /// What one scanner has done so far.
@@ -101,6 +114,20 @@ impl Default for Report {
             begun: Instant::now(),
             scanners: std::array::from_fn(|_| Counters::default()),
             violations: Mutex::default(),
+            edge_cancels: Default::default(),
+        }
+    }
+}
+
+impl EdgeCancel {
+    pub const ALL: [Self; 3] = [Self::NoOp, Self::CompletedDrain, Self::RemovedStale];
+
+    /// The label of metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoOp => "no_op",
+            Self::CompletedDrain => "completed_drain",
+            Self::RemovedStale => "sremmed_stale",
         }
     }
 }
@@ -123,6 +150,12 @@ impl Report {
     /// What must never be, by the invariant that does not hold.
     pub fn violations(&self) -> BTreeMap<&'static str, u64> {
         self.violations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks of the reconcilers at flows, by what they came to.
+    pub fn edge_cancels(&self) -> [(EdgeCancel, u64); EdgeCancel::ALL.len()] {
+        let count = |came_to| self.edge_cancels[came_to as usize].load(Ordering::Relaxed);
+        EdgeCancel::ALL.map(|came_to| (came_to, count(came_to)))
     }
 
     /// A cycle of so long has ended.
@@ -161,6 +194,10 @@ impl Report {
         for violation in found {
             *by_invariant.entry(violation.invariant).or_default() += 1;
         }
+    }
+
+    pub(crate) fn add_edge_cancels(&self, came_to: EdgeCancel, count: u64) {
+        add(&self.edge_cancels[came_to as usize], count);
     }
 
     pub(crate) fn add_restart(&self, scanner: &str) {

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ff_core::backend::Backend;
 use ff_core::event::EventKind;
 use ff_core::read::LaneSnapshot;
-use ff_core::tally::{AttemptEnd, Counted, Counts, WAIT_BOUNDS_MS, Waits};
+use ff_core::tally::{AttemptEnd, Counted, Counts, SiblingEnd, WAIT_BOUNDS_MS, Waits, labelled};
 use ff_engine::{DURATION_BOUNDS, Report, ScannerStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
@@ -20,6 +21,7 @@ pub(crate) struct Collected {
     store: OnceLock<Arc<dyn Backend>>,
     engine: OnceLock<Arc<Report>>,
     lanes: Mutex<BTreeMap<String, LaneNow>>,
+    cancel_backlog: AtomicU64,
 }
 
 #[derive(Default)]
@@ -48,10 +50,14 @@ impl Collected {
         let _ = self.engine.set(engine);
     }
 
-    pub(crate) fn set_lanes(&self, lanes: &[LaneSnapshot]) {
+    pub(crate) fn set_cancel_backlog(&self, members: u64) {
+        self.cancel_backlog.store(members, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_lanes<'a>(&self, lanes: impl IntoIterator<Item = &'a LaneSnapshot>) {
         let mut now: BTreeMap<String, LaneNow> = BTreeMap::new();
         for lane in lanes {
-            let of = now.entry(lane.lane.as_str().to_owned()).or_default();
+            let of = labelled(&mut now, lane.lane.as_str());
             for (state, count) in lane.depth.iter() {
                 *of.depth.entry(state.as_str()).or_default() += u64::from(count);
             }
@@ -75,7 +81,11 @@ impl Collector for Collected {
         if let Some(engine) = self.engine.get() {
             to.scanners(&engine.status())?;
             to.violations(&engine.violations())?;
+            to.edge_cancels(engine)?;
         }
+        let backlog = self.cancel_backlog.load(Ordering::Relaxed);
+        let help = "Members of cancelled flows that are still to be cancelled";
+        to.gauge("ff_cancel_backlog_depth", help, approximate(backlog))?;
         to.lanes(&self.lanes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -99,9 +109,16 @@ impl Text<'_, '_> {
         self.counters("ff_budget_hit", "Times that usage came to a hard limit", hits)?;
         let decided = one("policy", Counted::GroupDecided);
         self.counters("ff_edge_group_policy", "Groups of edges that decided", decided)?;
-        let siblings = one("reason", Counted::SiblingCancelled);
-        let help = "Upstreams cancelled because their group had decided";
+        let siblings = one("reason", Counted::SiblingDispatched);
+        let help = "Upstreams that were to be cancelled because their group had decided";
         self.counters("ff_sibling_cancel_dispatched", help, siblings)?;
+        let disposed = counts.counted.get(&Counted::SiblingDisposed);
+        let disposed = SiblingEnd::ALL.map(|end| {
+            let count = disposed.and_then(|disposed| disposed.get(end.as_str()));
+            ([("disposition", end.as_str())], count.copied().unwrap_or(0))
+        });
+        let help = "What became of them";
+        self.counters("ff_sibling_cancel_disposition", help, disposed.into_iter())?;
         let events = counts.counted.iter().filter_map(|(counted, lanes)| match counted {
             Counted::Event(kind) => Some((kind.as_str(), lanes.values().sum())),
             _ => None,
@@ -142,6 +159,13 @@ impl Text<'_, '_> {
         self.counters("ff_invariant_violations", "Invariants found not to hold", found)
     }
 
+    fn edge_cancels(&mut self, engine: &Report) -> fmt::Result {
+        let looks = engine.edge_cancels();
+        let looks = looks.map(|(came_to, count)| ([("action", came_to.as_str())], count));
+        let help = "Looks at flows for cancels of upstreams that were left behind";
+        self.counters("ff_sibling_cancel_reconcile", help, looks.into_iter())
+    }
+
     fn lanes(&mut self, lanes: &BTreeMap<String, LaneNow>) -> fmt::Result {
         let depths = lanes.iter().flat_map(|(lane, now)| {
             let states = now.depth.iter();
@@ -171,6 +195,11 @@ impl Text<'_, '_> {
         Ok(())
     }
 
+    /// One without labels.
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+        self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+    }
+
     fn gauges<L: EncodeLabelSet>(
         &mut self,
         name: &str,
@@ -193,7 +222,7 @@ impl Text<'_, '_> {
         values: impl Iterator<Item = (L, &'a [u64], Duration)>,
     ) -> fmt::Result {
         let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
-        let bounds = bounds.iter().map(Duration::as_secs_f64).chain([f64::MAX]);
+        let bounds = bounds.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
         let bounds: Vec<f64> = bounds.collect();
         for (labels, classes, total) in values {
             let buckets: Vec<_> = bounds.iter().copied().zip(classes.iter().copied()).collect();

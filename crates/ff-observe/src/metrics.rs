@@ -133,8 +133,13 @@ impl Metrics {
     }
 
     /// How lanes stand at this moment; a lane of the same name in several namespaces is added up.
-    pub fn set_lanes(&self, lanes: &[LaneSnapshot]) {
+    pub fn set_lanes<'a>(&self, lanes: impl IntoIterator<Item = &'a LaneSnapshot>) {
         self.0.collected.set_lanes(lanes);
+    }
+
+    /// How many members of cancelled flows are still to be cancelled.
+    pub fn set_cancel_backlog(&self, members: u64) {
+        self.0.collected.set_cancel_backlog(members);
     }
 
     pub fn request(&self, method: &'static str, path: &'static str, status: u16, took: Duration) {

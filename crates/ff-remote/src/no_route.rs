@@ -67,6 +67,8 @@ pub const QUESTIONS: &[(&str, &str)] = &[
     ("list_unrouted", INSIDE),
     ("list_offers", INSIDE),
     ("list_fleets", INSIDE),
+    ("list_namespaces", INSIDE),
+    ("list_cancel_backlog", INSIDE),
     ("due", TIME),
 ];
 

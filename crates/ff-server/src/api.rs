@@ -8,17 +8,19 @@ use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{RawPathParams, Request};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use axum::routing::{MethodRouter, any, future::RouteFuture, get};
 use ff_core::backend::Backend;
-use ff_core::error::EngineError;
 use ff_engine::Shutdown;
 use tower::Service;
 
 use crate::app::App;
+use crate::failure::{self, Failed};
 use crate::options::ServerOptions;
 use crate::route::Route;
-use crate::routes::metrics;
+use crate::routes::{metrics, system};
+use crate::trace::Trace;
 use crate::{serve, table};
 
 const PREFIX: &str = "/v1/namespaces/{namespace}";
@@ -51,15 +53,26 @@ impl Api {
     }
 }
 
-/// Metrics alone, for whoever reaches the address.
-pub(crate) fn of_metrics(app: Arc<App>) -> Api {
-    let broken = |error: EngineError| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
-    let shown = move || {
-        let app = Arc::clone(&app);
-        async move { metrics::response(&app).await.map_err(broken) }
+/// Metrics, and whether the process lives and is ready, for whoever reaches the address.
+pub(crate) fn of_metrics(app: &Arc<App>) -> Api {
+    let (shown, asked) = (Arc::clone(app), Arc::clone(app));
+    let metrics = move |head: Parts| {
+        let app = Arc::clone(&shown);
+        async move { answer(&head, metrics::response(&app).await.map_err(Failed::from)) }
     };
-    let nothing = || async { (StatusCode::NOT_FOUND, "here are /metrics and nothing else\n") };
-    Api { router: Router::new().route("/metrics", get(shown)).fallback(nothing) }
+    let ready = move |head: Parts| {
+        let app = Arc::clone(&asked);
+        async move { answer(&head, system::readiness(&app).await) }
+    };
+    let live = |head: Parts| async move { answer(&head, system::alive()) };
+    let elsewhere = "here are /metrics, /livez and /readyz, and nothing else\n";
+    let router = Router::new().route("/metrics", get(metrics));
+    let router = router.route("/livez", get(live)).route("/readyz", get(ready));
+    Api { router: router.fallback(move || async move { (StatusCode::NOT_FOUND, elsewhere) }) }
+}
+
+fn answer(head: &Parts, answer: Result<Response, Failed>) -> Response {
+    answer.unwrap_or_else(|failed| failure::response(failed, &Trace::of(head)))
 }
 
 fn method_router(app: &Arc<App>, routes: &Arc<[&'static Route]>) -> MethodRouter {

@@ -9,6 +9,7 @@ use ff_engine::{Ends, Shutdown};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use crate::cors::Origins;
+use crate::depths::Depths;
 use crate::failure::Failed;
 use crate::keys::Keys;
 use crate::namespaces::Namespaces;
@@ -26,6 +27,8 @@ pub(crate) struct App {
     pub(crate) rotas: Rotas,
     /// Who waits for an execution or a flow to end.
     pub(crate) ends: Ends,
+    /// What `/metrics` knows of lanes. Held while it looks: one at a time.
+    pub(crate) depths: Mutex<Depths>,
     /// Held while the waitpoint secret is rotated: one at a time.
     pub(crate) rotation: Mutex<()>,
     /// Held while the store is audited: each audit walks all of it.
@@ -50,6 +53,7 @@ impl App {
             namespaces: Namespaces::default(),
             rotas: Rotas::default(),
             ends: Ends::new(Arc::clone(&backend), None, shutdown.clone()),
+            depths: Mutex::default(),
             rotation: Mutex::default(),
             auditing: Mutex::default(),
             last_audit: Mutex::default(),

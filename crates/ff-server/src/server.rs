@@ -11,18 +11,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::api::{self, Api};
+use crate::api::Api;
 use crate::app::App;
 use crate::connection;
 use crate::cors::Origins;
+use crate::metrics_server::MetricsServer;
 use crate::options::ServerOptions;
 use crate::tls::{Tls, TlsError};
 
 /// How long the listener rests when the system gives no more connections.
 const REST: Duration = Duration::from_millis(50);
-
-/// Connections at a time where metrics alone are served.
-const METRICS_CONNECTIONS: usize = 64;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +42,7 @@ pub struct Server {
     listener: TcpListener,
     api: Api,
     /// Where metrics alone are served.
-    metrics: Option<(TcpListener, Api)>,
+    metrics: Option<MetricsServer>,
     tls: Option<Tls>,
     options: ServerOptions,
     connections: Arc<Semaphore>,
@@ -66,10 +64,7 @@ impl Server {
         let app = App::new(backend, options.clone(), shutdown.clone());
         check_keys(&app, addr).await?;
         let listener = listen(addr).await?;
-        let metrics = match options.metrics_addr {
-            Some(addr) => Some((listen(addr).await?, api::of_metrics(Arc::clone(&app)))),
-            None => None,
-        };
+        let metrics = MetricsServer::over(&app).await?;
         let api = Api::of(app);
         let connections = Arc::new(Semaphore::new(options.max_connections));
         Ok(Self { listener, api, metrics, tls, options, connections, shutdown })
@@ -87,7 +82,7 @@ impl Server {
 
     /// Where it serves metrics alone.
     pub fn metrics_addr(&self) -> Option<std::io::Result<SocketAddr>> {
-        self.metrics.as_ref().map(|(listener, _)| listener.local_addr())
+        self.metrics.as_ref().map(MetricsServer::local_addr)
     }
 
     /// Serves until the wish to stop; then takes no more, lets what is under way end, and is over
@@ -96,9 +91,8 @@ impl Server {
         if let Some(tls) = &self.tls {
             tokio::spawn(tls.clone().keep_current(self.shutdown.clone()));
         }
-        if let Some((listener, api)) = self.metrics.take() {
-            let (header_timeout, shutdown) = (self.options.header_timeout, self.shutdown.clone());
-            tokio::spawn(serve_metrics(listener, api, header_timeout, shutdown));
+        if let Some(metrics) = self.metrics.take() {
+            tokio::spawn(metrics.run());
         }
         while let Some(accepted) = self.shutdown.or(accept(&self.listener)).await {
             if let Some(stream) = accepted {
@@ -141,12 +135,12 @@ impl Server {
     }
 }
 
-async fn listen(addr: SocketAddr) -> Result<TcpListener, BindError> {
+pub(crate) async fn listen(addr: SocketAddr) -> Result<TcpListener, BindError> {
     TcpListener::bind(addr).await.map_err(|source| BindError::Listen { addr, source })
 }
 
 /// The next connection; none when the system gives none at the moment.
-async fn accept(listener: &TcpListener) -> Option<TcpStream> {
+pub(crate) async fn accept(listener: &TcpListener) -> Option<TcpStream> {
     match listener.accept().await {
         Ok((stream, _)) => Some(stream),
         Err(error) => {
@@ -154,26 +148,6 @@ async fn accept(listener: &TcpListener) -> Option<TcpStream> {
             tokio::time::sleep(REST).await;
             None
         }
-    }
-}
-
-/// Serves metrics to a few at a time; whoever comes beyond that is not served.
-async fn serve_metrics(
-    listener: TcpListener,
-    api: Api,
-    header_timeout: Duration,
-    mut shutdown: Shutdown,
-) {
-    let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS));
-    while let Some(accepted) = shutdown.or(accept(&listener)).await {
-        let (Some(stream), Ok(place)) = (accepted, Arc::clone(&places).try_acquire_owned()) else {
-            continue;
-        };
-        let served = connection::serve(stream, None, api.clone(), header_timeout, shutdown.clone());
-        tokio::spawn(async move {
-            served.await;
-            drop(place);
-        });
     }
 }
 

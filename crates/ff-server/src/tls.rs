@@ -66,27 +66,34 @@ impl Tls {
 
     /// Looks after the files until the wish to stop. What cannot be used leaves the old in place: a
     /// certificate and its key are seldom written in one step.
-    pub(crate) async fn keep_current(self, mut shutdown: Shutdown) {
+    ///
+    /// SIGHUP is heard from the call on: before that it would end the process.
+    pub(crate) fn keep_current(self, mut shutdown: Shutdown) -> impl Future<Output = ()> + Send {
         let mut hangups = Hangups::new();
         let mut tried = self.files.stamp();
-        loop {
-            let told = tokio::select! {
-                () = shutdown.requested() => return,
-                () = hangups.next() => true,
-                () = tokio::time::sleep(LOOK) => false,
-            };
-            let stamp = self.files.stamp();
-            if !told && stamp == tried {
-                continue;
-            }
-            tried = stamp;
-            match self.files.acceptor() {
-                Ok(acceptor) => {
-                    *self.current.lock().unwrap_or_else(PoisonError::into_inner) = acceptor;
-                    tracing::info!("the certificate was read again");
+        async move {
+            loop {
+                let told = tokio::select! {
+                    () = shutdown.requested() => return,
+                    () = hangups.next() => true,
+                    () = tokio::time::sleep(LOOK) => false,
+                };
+                let stamp = self.files.stamp();
+                if told || stamp != tried {
+                    tried = stamp;
+                    self.read_again();
                 }
-                Err(error) => tracing::warn!(%error, "the old certificate stays"),
             }
+        }
+    }
+
+    fn read_again(&self) {
+        match self.files.acceptor() {
+            Ok(acceptor) => {
+                *self.current.lock().unwrap_or_else(PoisonError::into_inner) = acceptor;
+                tracing::info!("the certificate was read again");
+            }
+            Err(error) => tracing::warn!(%error, "the old certificate stays"),
         }
     }
 }

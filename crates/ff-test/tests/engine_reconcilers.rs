@@ -57,8 +57,9 @@ async fn counts(backend: &dyn Backend, flow_id: FlowId) -> MemberCounts {
     backend.ask(DescribeFlow { flow_id }).await.unwrap().unwrap().counts
 }
 
-/// An engine finds all of it and makes it right, without a word from anybody.
-async fn is_made_right(backend: Arc<dyn Backend>) {
+/// An engine finds all of it and makes it right, without a word from anybody: how often an entry of a
+/// flow was removed.
+async fn is_made_right(backend: Arc<dyn Backend>) -> u64 {
     assert_ne!(backend.ask(Audit).await.unwrap().violations, []);
     let intervals = Intervals::all(Duration::from_millis(100));
     let engine =
@@ -78,9 +79,13 @@ async fn is_made_right(backend: Arc<dyn Backend>) {
     };
     assert!(violations("index_reconciler") >= 2);
     assert!(violations("flow_projector") >= 1);
+    let looks = report.edge_cancels().map(|(_, count)| count);
+    let [_, completed, stale] = looks;
+    assert!(completed >= 1, "the flow's entries were put right: {looks:?}");
     stop.send_replace(true);
     tokio::time::timeout(PATIENCE, engine).await.unwrap().unwrap();
     assert_eq!(sound::violations(&*backend).await.unwrap(), []);
+    stale
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,7 +112,8 @@ async fn what_is_wrong_on_sqlite_is_made_right() {
     Connection::open(&path).unwrap().execute_batch(spoil).unwrap();
     let store = open();
     assert_ne!(counts(&*store, flow_id).await, before);
-    is_made_right(Arc::clone(&store) as Arc<dyn Backend>).await;
+    let stale = is_made_right(Arc::clone(&store) as Arc<dyn Backend>).await;
+    assert!(stale >= 1, "the timer of a flow that is not there");
     assert_eq!(counts(&*store, flow_id).await, before);
     let found = store.claim(workload::claim(0), Duration::ZERO).await.unwrap();
     assert!(!found.is_empty(), "places in queues are back");

@@ -14,6 +14,7 @@ ff_test::on_every_store! {
     parts_of_a_record_need_their_scope
     an_operator_without_a_fence_needs_a_scope_of_its_own
     what_a_bulk_operation_does_decides_its_scope
+    what_a_bulk_operation_does_decides_who_may_stop_it
     lists_leave_other_lanes_out
     claims_stay_on_the_lanes_of_the_key
     a_flow_needs_the_lanes_of_all_its_members
@@ -649,6 +650,22 @@ async fn what_a_bulk_operation_does_decides_its_scope(site: &Site) {
     writer.post("/v1/bulk", bulk("delete")).await.problem(403, "forbidden");
     admin.post("/v1/bulk", bulk("delete")).await.expect(200);
     admin.post("/v1/bulk", bulk("hold")).await.problem(403, "forbidden");
+}
+
+async fn what_a_bulk_operation_does_decides_who_may_stop_it(site: &Site) {
+    let owner = site.owner().await;
+    let with = |scopes: Value| owner.makes(json!({ "scopes": scopes }));
+    let (writer, admin) = (with(json!(["executions:write"])).await, with(json!(["admin"])).await);
+    for (action, may, may_not) in [("hold", &writer, &admin), ("delete", &admin, &writer)] {
+        let bulk = json!({ "action": action, "filter": { "lane": "l" } });
+        let made = may.post("/v1/bulk", bulk).await.expect(202);
+        let path = format!("/v1/bulk/{}", made["bulk_id"].as_str().unwrap());
+        for verb in ["pause", "resume", "abort"] {
+            let path = format!("{path}/{verb}");
+            may_not.post(&path, json!({})).await.problem(403, "forbidden");
+            may.post(&path, json!({})).await.expect(200);
+        }
+    }
 }
 
 async fn lists_leave_other_lanes_out(site: &Site) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ff_core::partition::PartitionConfig;
 use ff_server::{BindError, ServerOptions};
 use ff_test::http::Site;
-use ff_test::stages::SqliteStage;
+use ff_test::stages::{SqliteStage, ValkeyStage};
 use ff_test::world::PATIENCE;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use reqwest::{Certificate, Client, ClientBuilder, Identity};
@@ -81,9 +81,25 @@ async fn is_trusted_soon(cert: &str, site: &Site) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renewed_certificate_is_shown_and_no_connection_breaks() {
-    let (old, new) = (signed(), signed());
-    let files = Files::of(&old);
-    let site = site(files.options()).await;
+    let (old, files) = made();
+    is_renewed(&old, &files, site(files.options()).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_before_a_store_on_valkey() {
+    let (old, files) = made();
+    let stage = ValkeyStage::standalone(PartitionConfig::default()).await;
+    is_renewed(&old, &files, Site::with(stage, files.options()).await).await;
+}
+
+fn made() -> (Signed, Files) {
+    let signed = signed();
+    let files = Files::of(&signed);
+    (signed, files)
+}
+
+async fn is_renewed(old: &Signed, files: &Files, site: Site) {
+    let new = signed();
     let client = trusting(&old.cert).build().unwrap();
     assert_eq!(status(&client, &site).await, Some(200));
     assert_eq!(status(&trusting(&new.cert).build().unwrap(), &site).await, None);

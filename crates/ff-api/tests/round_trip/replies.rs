@@ -310,12 +310,13 @@ fn what_operators_are_told() {
 #[test]
 fn flows() {
     let reason = "r".to_owned();
-    for scheduled in [0, 3] {
+    for (scheduled, failed) in [(0, vec![]), (3, vec![]), (0, vec![id()])] {
         let (policy, reason) = (CancelPolicy::FlowOnly, reason.clone());
         comes_back::<flow::Cancelled, _>(FlowCancelled {
             policy,
             reason,
             scheduled,
+            failed,
             replayed: true,
         });
     }

@@ -10,7 +10,7 @@ use super::backoff::Backoff;
 use super::connection::Connection;
 use super::connector::Connector;
 use super::ground::Ground;
-use super::load;
+use super::load::{self, Found};
 use super::node::Node;
 use super::obstacle::Obstacle;
 use super::refresh;
@@ -22,10 +22,21 @@ use crate::library::Library;
 use crate::options::ValkeyOptions;
 
 /// What a look at the server, or at every primary of the cluster, ended in.
-struct Survey {
+pub(super) struct Survey {
     shares: Vec<Share>,
     connections: Vec<(Address, Connection)>,
     server_version: String,
+    /// What was found on each, where it was only looked at.
+    pub(super) libraries: Vec<Option<Found>>,
+}
+
+/// What becomes of the function libraries of those who are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Libraries {
+    /// Each gets one that serves ours.
+    Ensure,
+    /// They stay as they are.
+    Look,
 }
 
 impl Client {
@@ -39,8 +50,8 @@ impl Client {
         let (connector, all_gone) = Connector::new(options)?;
         let ground = Arc::new(Ground::new(options, library, connector));
         let seed = Address::new(&options.host, options.port);
-        let survey = patiently(&ground, &seed, options).await?;
-        let Survey { shares, connections, server_version } = survey;
+        let survey = patiently(&ground, &seed, options, Libraries::Ensure).await?;
+        let Survey { shares, connections, server_version, .. } = survey;
         let table = Topology::new(0, shares, |address| {
             let first = connections.iter().find(|(at, _)| at == address);
             Node::start(&ground, address, first.map(|(_, connection)| connection.clone()))
@@ -61,16 +72,17 @@ impl Client {
     }
 }
 
-async fn patiently(
+pub(super) async fn patiently(
     ground: &Ground,
     seed: &Address,
     options: &ValkeyOptions,
+    libraries: Libraries,
 ) -> Result<Survey, OpenError> {
     let deadline = Instant::now() + options.connect_patience;
     let mut backoff = Backoff::new();
     let mut told = false;
     loop {
-        let obstacle = match survey(ground, seed, options).await {
+        let obstacle = match survey(ground, seed, options, libraries).await {
             Ok(survey) => return Ok(survey),
             Err(obstacle) => obstacle,
         };
@@ -90,6 +102,7 @@ async fn survey(
     ground: &Ground,
     seed: &Address,
     options: &ValkeyOptions,
+    libraries: Libraries,
 ) -> Result<Survey, Obstacle> {
     let mut at_seed = ground.connector.open(seed).await?;
     boot::check_mode(&mut at_seed, seed, options).await?;
@@ -98,13 +111,26 @@ async fn survey(
     } else {
         vec![Share::of_all_slots(seed.clone())]
     };
-    let mut found = Survey { shares, connections: Vec::new(), server_version: String::new() };
+    let mut found = Survey {
+        shares,
+        connections: Vec::new(),
+        server_version: String::new(),
+        libraries: Vec::new(),
+    };
     for Share { address, .. } in &found.shares {
         if found.connections.iter().any(|(known, _)| known == address) {
             continue;
         }
         let looked_at = look_at(ground, address, options).await;
-        let (connection, version) = looked_at.map_err(|obstacle| obstacle.at(address))?;
+        let (mut connection, version) = looked_at.map_err(|obstacle| obstacle.at(address))?;
+        match libraries {
+            Libraries::Ensure => load::ensure(&mut connection, address, &ground.library).await,
+            Libraries::Look => {
+                let library = load::found(&mut connection, address).await;
+                library.map(|library| found.libraries.push(library))
+            }
+        }
+        .map_err(|obstacle| obstacle.at(address))?;
         found.server_version = version;
         found.connections.push((address.clone(), connection));
     }
@@ -118,7 +144,6 @@ async fn look_at(
 ) -> Result<(Connection, String), Obstacle> {
     let mut connection = ground.connector.open(address).await?;
     let version = boot::check(&mut connection, address, options).await?;
-    load::ensure(&mut connection, address, &ground.library).await?;
     Ok((connection, version))
 }
 

@@ -10,13 +10,14 @@ use crate::library::Library;
 
 /// A library that was found on a server.
 #[derive(Debug, Clone, PartialEq)]
-struct Found {
-    call_version: u32,
+pub(super) struct Found {
+    pub(super) call_version: u32,
     hash: String,
 }
 
+/// What is to be done about it.
 #[derive(Debug, PartialEq)]
-enum Act {
+pub(super) enum Act {
     Use,
     Load,
     Replace,
@@ -26,7 +27,7 @@ enum Act {
 /// A library serves its own call version and the one before, so a newer one by one step is used as
 /// it is: whoever loaded it needs it. Only a higher call version replaces a lower one, and the same
 /// with another content replaces it, so builds side by side do not fight for the server.
-fn act(ours: &Library, found: Option<&Found>) -> Act {
+pub(super) fn act(ours: &Library, found: Option<&Found>) -> Act {
     let Some(found) = found else { return Act::Load };
     match found.call_version.checked_sub(ours.call_version) {
         None => Act::Replace,
@@ -49,12 +50,7 @@ pub(super) async fn ensure(
         Act::Use => return Ok(()),
         Act::Load => false,
         Act::Replace => true,
-        Act::Refuse => {
-            return Err(Obstacle::Final(OpenError::LibraryTooNew {
-                found: found.map_or(0, |it| it.call_version),
-                served: library.call_version + 1,
-            }));
-        }
+        Act::Refuse => return Err(Obstacle::Final(too_new(library, found.as_ref()))),
     };
     match connection.call(&load(library, replace)).await? {
         // Another client was faster; whether its library serves ours shows at the next look.
@@ -68,6 +64,12 @@ pub(super) async fn ensure(
             Ok(())
         }
     }
+}
+
+/// The refusal of a library that does not serve ours any more.
+pub(super) fn too_new(ours: &Library, found: Option<&Found>) -> OpenError {
+    let found = found.map_or(0, |it| it.call_version);
+    OpenError::LibraryTooNew { found, served: ours.call_version + 1 }
 }
 
 async fn loaded_by_another(
@@ -91,7 +93,11 @@ async fn loaded_by_another(
     }
 }
 
-async fn found(connection: &mut Connection, address: &Address) -> Result<Option<Found>, Obstacle> {
+/// The library of a server, if it has one.
+pub(super) async fn found(
+    connection: &mut Connection,
+    address: &Address,
+) -> Result<Option<Found>, Obstacle> {
     match connection.call(&version()).await? {
         Value::ServerError(error) if is_missing(&error) => Ok(None),
         Value::ServerError(error) => Err(refused(address, &error)),

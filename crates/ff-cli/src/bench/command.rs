@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use super::backlog::Backlog;
 use super::capability::Capability;
 use super::chain::Chain;
+use super::connections::Connections;
 use super::fanout::Fanout;
 use super::floor::FloorScenario;
 use super::http::Http;
@@ -54,6 +55,7 @@ enum Scenario {
     Unblock(Unblock),
     Stream(Stream),
     Http(Http),
+    Connections(Connections),
     Idle(Idle),
     Runtime(Runtime),
     Memory(Memory),
@@ -91,6 +93,7 @@ impl Scenario {
             Self::Unblock(scenario) => on_store(scenario, place).await,
             Self::Stream(scenario) => on_store(scenario, place).await,
             Self::Http(scenario) => on_store(scenario, place).await,
+            Self::Connections(scenario) => on_store(scenario, place).await,
             Self::Idle(scenario) => on_store(scenario, place).await,
             Self::Runtime(scenario) => on_store(scenario, place).await,
             Self::Memory(scenario) => on_store(scenario, place).await,

@@ -8,6 +8,7 @@ mod backlog;
 mod capability;
 mod chain;
 mod command;
+mod connections;
 mod crew;
 mod fanout;
 mod faults;

@@ -9,6 +9,7 @@ use ff_core::partition::PartitionConfig;
 use ff_core::policy::Retention;
 use ff_core::token::Secret;
 use ff_engine::SCANNERS;
+use ff_observe::reports::BadDsn;
 use ff_server::{ApiToken, ServerOptions};
 use toml::Value;
 use tracing_subscriber::EnvFilter;
@@ -111,6 +112,17 @@ pub(crate) fn fields() -> Vec<Field> {
             },
             |it| it.otlp_endpoint.as_ref().and_then(text),
         ),
+        Field::new(
+            "sentry.dsn",
+            "where errors and panics are reported, as https://KEY@HOST/PROJECT of Sentry",
+            |it, given| {
+                let dsn = given.text()?.parse().map_err(|error: BadDsn| error.to_string())?;
+                it.sentry_dsn = Some(dsn);
+                Ok(())
+            },
+            |it| it.sentry_dsn.as_ref().and_then(|_| text("")),
+        )
+        .secret(),
         Field::new("log.format", "text, or json with one object a line", set_format, |it| {
             text(it.log_format.as_str())
         }),
@@ -215,7 +227,7 @@ fn of_listening() -> Vec<Field> {
         .short("FF_LISTEN_ADDR"),
         Field::new(
             "server.metrics_addr",
-            "address and port where metrics alone are served, without a key",
+            "address and port where only /metrics, /livez and /readyz are served, without a key",
             |it, given| {
                 let addr = given.parsed("an address with a port, as 127.0.0.1:9171")?;
                 it.server.metrics_addr = Some(addr);

@@ -4,6 +4,7 @@ use ff_core::partition::PartitionConfig;
 use ff_core::policy::Retention;
 use ff_core::token::Secret;
 use ff_engine::EngineOptions;
+use ff_observe::reports::Dsn;
 use ff_server::ServerOptions;
 
 /// The options of every component.
@@ -20,6 +21,7 @@ pub(crate) struct Settings {
     pub(crate) log_filter: String,
     pub(crate) log_format: Format,
     pub(crate) otlp_endpoint: Option<String>,
+    pub(crate) sentry_dsn: Option<Dsn>,
 }
 
 /// How log lines look.
@@ -51,6 +53,7 @@ impl Default for Settings {
             log_filter: "info".to_owned(),
             log_format: Format::Text,
             otlp_endpoint: None,
+            sentry_dsn: None,
         }
     }
 }

@@ -48,7 +48,25 @@ fn on_sqlite() {
 #[test]
 fn on_valkey() {
     let server = Server::start(ServerOptions::default());
-    one_life(&format!("{}?prefix=cli", server.url()));
+    let store = format!("{}?prefix=cli", server.url());
+    let check = ["--store", &store, "migrate", "--check"];
+    let told = ff(&check);
+    assert_eq!(told.code, 4, "there is no library yet: {told:?}");
+    let listed = server.command(&["FUNCTION", "LIST"]).unwrap();
+    assert_eq!(listed.trim(), "", "and a look brings none");
+    one_life(&store);
+    assert_eq!(ff(&check).ok(), "the store is up to date\n");
+    let json = ff(&[&check[..], &["--json"]].concat()).json();
+    assert_eq!(json["version"], json["known"], "{json}");
+    let code = "#!lua name=flowfabric\n\
+        redis.register_function{function_name='ff_version', flags={'no-writes'}, \
+        callback=function() return {1, 'another'} end}";
+    server.command(&["FUNCTION", "LOAD", "REPLACE", code]).unwrap();
+    let told = ff(&check);
+    assert_eq!(told.code, 4, "{told:?}");
+    assert!(told.err.contains("another content"), "{told:?}");
+    ff(&["--store", &store, "migrate"]).ok();
+    ff(&check).ok();
 }
 
 #[test]

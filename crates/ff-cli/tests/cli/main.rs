@@ -8,6 +8,8 @@ mod directly;
 mod failures;
 mod observed;
 mod operators;
+mod renewal;
 mod support;
+mod terminal;
 mod verbs;
 mod watching;

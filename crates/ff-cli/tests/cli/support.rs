@@ -1,5 +1,6 @@
 //! A server process, a worker's side of it, and the command.
 
+use std::borrow::BorrowMut;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
@@ -104,7 +105,8 @@ impl Drop for Running {
 }
 
 impl Running {
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: impl BorrowMut<Command>) -> Self {
+        let command = command.borrow_mut();
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = lines_of(child.stdout.take().unwrap());
         Self { child, lines }

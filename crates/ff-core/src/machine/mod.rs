@@ -72,4 +72,4 @@ pub(crate) use flow::{SIBLING_IMPOSSIBLE, SIBLING_SATISFIED};
 pub use overlay::Overlay;
 pub use rows::{Family, RowChange, RowKey, decode as decode_row};
 pub use standing::of_execution as standing_of;
-pub use step::{Changed, ChangedDocument, Changes, FrameChange, ShelfChange, Step};
+pub use step::{Changed, ChangedDocument, Changes, FrameChange, PassedSibling, ShelfChange, Step};

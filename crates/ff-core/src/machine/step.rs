@@ -30,10 +30,21 @@ pub struct Changes {
     /// Remember a submit under its key.
     pub dedup: Option<(DedupKey, DedupRecord)>,
     pub keyring: Option<Arc<Keyring>>,
+    /// Upstreams of decided groups that were to be cancelled and were not. Counted, not written.
+    pub passed: Vec<PassedSibling>,
     /// What it means for flows is among them.
     pub(super) settled: bool,
     /// What it means for other homes is in the reply.
     pub told: bool,
+}
+
+/// An upstream that its group, once decided, no longer needed, and that could not be cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassedSibling {
+    /// What the group had decided: satisfied, or impossible.
+    pub satisfied: bool,
+    /// Whether it was there, and had ended by itself meanwhile.
+    pub had_ended: bool,
 }
 
 /// One execution before and after, and what is kept beside it. Queue place and timer follow from
@@ -145,6 +156,7 @@ impl Changes {
                 None => self.documents.push(changed),
             }
         }
+        self.passed.extend(later.passed);
     }
 
     /// Whether nothing is to be written.

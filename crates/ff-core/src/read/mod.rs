@@ -1,6 +1,7 @@
 //! Questions and answers. Reading changes nothing and needs no lease.
 
 mod audit;
+mod backlog;
 mod blocked;
 mod budget;
 mod bulk;
@@ -23,6 +24,7 @@ mod walk;
 mod worker;
 
 pub use audit::{Audited, ListEntry, LogCheck, Repaired, Violation};
+pub use backlog::{CancelBacklog, ListCancelBacklog};
 pub use blocked::{Limited, ListBlocked, ListLimited, ListedBlock};
 pub use budget::{BudgetFilter, BudgetStatus, GetBudgetStatus, ListBudgets};
 pub use bulk::{GetBulk, ListBulks};
@@ -34,7 +36,7 @@ pub use flow::{
 };
 pub use key::{GetKey, ListKeys};
 pub use lane::{DescribeLane, LaneFound, LaneSnapshot, ListLanes};
-pub use namespace::{DescribeNamespace, NamespaceSnapshot};
+pub use namespace::{DescribeNamespace, ListNamespaces, NamespaceSnapshot};
 pub use page::{Leaf, Page, Seen};
 pub use query::{
     Answer, Attempts, Audit, Context, Describe, Due, Dues, Events, Explain, Kids, ListAttempts,

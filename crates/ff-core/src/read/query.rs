@@ -4,11 +4,12 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::{
-    Audited, BudgetStatus, DescribeEdge, DescribeFlow, DescribeLane, DescribeNamespace,
-    DescribeQuotaPolicy, DescribeWorker, EdgeSnapshot, Eligibility, EvaluateEligibility, Explained,
-    FlowEdges, FlowMembers, FlowSnapshot, GetBudgetStatus, GetBulk, GetKey, LaneSnapshot, LeasesOf,
-    Limited, ListBlocked, ListBudgets, ListBulks, ListExpiredLeases, ListFleets, ListFlowEdges,
-    ListFlowEvents, ListFlowMembers, ListFlows, ListKeys, ListLanes, ListLimited, ListOffers,
+    Audited, BudgetStatus, CancelBacklog, DescribeEdge, DescribeFlow, DescribeLane,
+    DescribeNamespace, DescribeQuotaPolicy, DescribeWorker, EdgeSnapshot, Eligibility,
+    EvaluateEligibility, Explained, FlowEdges, FlowMembers, FlowSnapshot, GetBudgetStatus, GetBulk,
+    GetKey, LaneSnapshot, LeasesOf, Limited, ListBlocked, ListBudgets, ListBulks,
+    ListCancelBacklog, ListExpiredLeases, ListFleets, ListFlowEdges, ListFlowEvents,
+    ListFlowMembers, ListFlows, ListKeys, ListLanes, ListLimited, ListNamespaces, ListOffers,
     ListPendingWaitpoints, ListQueued, ListQuotaPolicies, ListRoutes, ListSuspended, ListUnrouted,
     ListWorkers, ListedBlock, ListedLease, ListedSuspension, NamespaceSnapshot, Offer, Page,
     QuotaPolicyDescribed, QuotaPolicySnapshot, ReadQuotaLimits, ReadStanding, ReadStream,
@@ -281,6 +282,8 @@ impl Query {
             Self::ListUnrouted(q) => (None, Some(q.limit)),
             Self::ListOffers(q) => (None, Some(q.limit)),
             Self::ListFleets(q) => (None, Some(q.limit)),
+            Self::ListNamespaces(q) => (None, Some(q.limit)),
+            Self::ListCancelBacklog(q) => (None, Some(q.limit)),
             Self::DescribeWorker(_) | Self::DescribeLane(_) => (None, None),
             Self::Due(_) | Self::Audit(_) | Self::ListKids(_) => (None, None),
         };
@@ -381,6 +384,8 @@ questions! {
     ListUnrouted => Page<Unrouted>, "list_unrouted";
     ListOffers => Page<Offer>, "list_offers";
     ListFleets => Page<Namespace>, "list_fleets";
+    ListNamespaces => Page<Namespace>, "list_namespaces";
+    ListCancelBacklog => Page<CancelBacklog>, "list_cancel_backlog";
     ReadStream => StreamPage, "read_stream";
     ReadSummary => SummaryRead, "read_summary";
     Due => Dues, "due";

@@ -104,7 +104,8 @@ impl Document {
             Body::Bulk(bulk) => Some(bulk.listing()),
             Body::NamespaceRecord(_) => None,
         };
-        entry.into_iter()
+        let backlog = self.flow().and_then(Flow::backlog_listing);
+        entry.into_iter().chain(backlog)
     }
 
     pub fn flow(&self) -> Option<&Flow> {

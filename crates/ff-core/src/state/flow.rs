@@ -223,6 +223,11 @@ impl Flow {
         self.cancel.as_ref().is_some_and(|cancel| cancel.policy != CancelPolicy::FlowOnly)
     }
 
+    /// Whether members are still to be cancelled.
+    pub fn is_being_cancelled(&self) -> bool {
+        self.stops_claims() && self.live > 0 && !self.work.is_empty()
+    }
+
     pub fn state(&self, counts: &MemberCounts) -> FlowState {
         let runs = |state| counts.of(state) > 0;
         if self.is_cancelled() {
@@ -254,13 +259,18 @@ impl Flow {
         self.end.map(|end| Due { at: end.kept_until, kind: DueKind::RetentionTrimmer })
     }
 
-    /// Newest first: the order of the list is that of negated time.
+    /// Among all flows newest first: the order of that list is that of negated time.
     pub(super) fn listing(&self) -> Listing<'_> {
-        Listing {
-            namespace: &self.namespace,
-            list: List::Flow,
-            at: TimestampMs(-self.created_at.0),
-            name: self.id.uuid(),
-        }
+        self.listed(List::Flow, TimestampMs(-self.created_at.0))
+    }
+
+    /// None unless its cancel is still being carried out.
+    pub(super) fn backlog_listing(&self) -> Option<Listing<'_>> {
+        let cancel = self.cancel.as_ref().filter(|_| self.is_being_cancelled())?;
+        Some(self.listed(List::CancelBacklog, cancel.at))
+    }
+
+    fn listed(&self, list: List, at: TimestampMs) -> Listing<'_> {
+        Listing { namespace: &self.namespace, list, at, name: self.id.uuid() }
     }
 }

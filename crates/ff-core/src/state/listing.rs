@@ -39,10 +39,12 @@ pub enum List {
     Key,
     /// Bulk operations, by their id, newest first.
     Bulk,
+    /// Flows whose cancel is still being carried out, by their id, since they were cancelled.
+    CancelBacklog,
 }
 
 impl List {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Waitpoint,
         Self::Suspended,
         Self::Flow,
@@ -55,6 +57,7 @@ impl List {
         Self::QuotaPolicy,
         Self::Key,
         Self::Bulk,
+        Self::CancelBacklog,
     ];
 
     /// The number under which stores keep it; never given to another list.
@@ -72,6 +75,7 @@ impl List {
             Self::Limited => 11,
             Self::Key => 12,
             Self::Bulk => 13,
+            Self::CancelBacklog => 14,
         }
     }
 
@@ -83,7 +87,8 @@ impl List {
             | Self::Flow
             | Self::Blocked
             | Self::Unrouted
-            | Self::Limited => HomeFamily::Partitions(PartitionFamily::Flow),
+            | Self::Limited
+            | Self::CancelBacklog => HomeFamily::Partitions(PartitionFamily::Flow),
             Self::Worker | Self::Lane => HomeFamily::Namespaces,
             Self::Key | Self::Bulk => HomeFamily::Global,
             Self::Budget => HomeFamily::Partitions(PartitionFamily::Budget),

@@ -48,6 +48,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(set(call, BulkWish::Pause)),
     )
     .takes::<Nothing>()
+    .or(Admin)
     .audited()
     .answers::<Bulk>(200),
     Route::new(
@@ -58,6 +59,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(set(call, BulkWish::Resume)),
     )
     .takes::<Nothing>()
+    .or(Admin)
     .audited()
     .answers::<Bulk>(200),
     Route::new(
@@ -68,6 +70,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(set(call, BulkWish::Abort)),
     )
     .takes::<Nothing>()
+    .or(Admin)
     .audited()
     .answers::<Bulk>(200),
 ];
@@ -83,12 +86,11 @@ const fn scope_of(action: BulkAction) -> Scope {
 }
 
 /// A bulk operation that is there for the caller.
-async fn found(call: &Call, bulk_id: BulkId) -> Result<Bulk, EngineError> {
+async fn found(call: &Call, bulk_id: BulkId) -> Result<Box<state::Bulk>, EngineError> {
     let found = call.ask(GetBulk { bulk_id }).await?;
     let found = found.filter(|bulk| serves(call, bulk));
     let missing = (Code::BulkNotFound, "bulk operation");
-    let bulk = namespaces::own(found, &call.namespace, |bulk| &bulk.namespace, missing)?;
-    Ok((*bulk).into())
+    namespaces::own(found, &call.namespace, |bulk| &bulk.namespace, missing)
 }
 
 /// Whether all that it acts on is on lanes of the caller's key. Of listed executions that is not known.
@@ -162,12 +164,16 @@ async fn list_own(call: &Call, namespace: Namespace, paging: &Counted) -> Result
 }
 
 async fn get(call: Call) -> Result<Response, Failed> {
-    reply::ok(&found(&call, call.parsed("bulk_id")?).await?)
+    reply::ok(&Bulk::from(*found(&call, call.parsed("bulk_id")?).await?))
 }
 
 async fn set(mut call: Call, to: BulkWish) -> Result<Response, Failed> {
     let Nothing {} = call.body()?;
-    let bulk_id = found(&call, call.parsed("bulk_id")?).await?.bulk_id;
+    let bulk = found(&call, call.parsed("bulk_id")?).await?;
+    // Who may not begin it may neither hold it up nor let it go on.
+    call.caller.need(scope_of(bulk.action))?;
+    let bulk_id = bulk.id;
     let settled = call.act(SetBulk { bulk_id, to }).await?;
-    Ok(reply::settled(reply::ok(&found(&call, bulk_id).await?)?, settled))
+    let bulk = Bulk::from(*found(&call, bulk_id).await?);
+    Ok(reply::settled(reply::ok(&bulk)?, settled))
 }

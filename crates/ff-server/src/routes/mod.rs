@@ -20,7 +20,7 @@ mod secrets;
 mod signals;
 mod streams;
 mod suspend;
-mod system;
+pub(crate) mod system;
 mod usage;
 mod workers;
 

@@ -6,6 +6,7 @@ use ff_api::problem::{Failure, Problem};
 use ff_api::system::{Capabilities, Health, Partitions, Supports, Version};
 use ff_core::error::Code;
 
+use crate::app::App;
 use crate::call::Call;
 use crate::failure::Failed;
 use crate::route::Route;
@@ -37,17 +38,27 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 async fn live(_: Call) -> Result<Response, Failed> {
-    reply::ok(&Health { status: "ok".to_owned(), reasons: Vec::new() })
+    alive()
 }
 
 async fn ready(call: Call) -> Result<Response, Failed> {
-    let reason = if call.app.shutdown.is_requested() {
+    readiness(&call.app).await
+}
+
+/// The answer of a process that runs.
+pub(crate) fn alive() -> Result<Response, Failed> {
+    reply::ok(&Health { status: "ok".to_owned(), reasons: Vec::new() })
+}
+
+/// Whether the process can do its work: the same, or why not.
+pub(crate) async fn readiness(app: &App) -> Result<Response, Failed> {
+    let reason = if app.shutdown.is_requested() {
         Some("the server is stopping".to_owned())
     } else {
-        call.backend().ping().await.err().map(|error| format!("the store does not answer: {error}"))
+        app.backend.ping().await.err().map(|error| format!("the store does not answer: {error}"))
     };
     match reason {
-        None => reply::ok(&Health { status: "ok".to_owned(), reasons: Vec::new() }),
+        None => alive(),
         Some(reason) => Err(Failure::new(Problem::new(Code::Unavailable, reason)).into()),
     }
 }

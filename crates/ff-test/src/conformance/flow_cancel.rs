@@ -5,9 +5,10 @@ use std::time::Duration;
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
+use ff_core::id::Namespace;
 use ff_core::limits;
 use ff_core::operation::{AddToFlow, InFlow, Replay, ReplayFlow, Submit};
-use ff_core::read::{Filter, Search};
+use ff_core::read::{CancelBacklog, Filter, ListCancelBacklog, Search};
 use ff_core::state::{BlockingReason, CancelPolicy, EligibilityState, FlowState, PublicState};
 
 use crate::grants::{grant_and_claim, issue_grant};
@@ -63,6 +64,39 @@ pub async fn cancel_pending_lets_running_members_end(world: &World) {
     world.complete(&task).await.unwrap();
     assert_eq!(world.states(&drawn, &["a", "b"]).await, [Completed, Cancelled]);
     assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Cancelled);
+}
+
+pub async fn running_members_that_outlast_the_wait_are_told(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b", "c"], &["a>b"])).await;
+    let task = world.take(&drawn, "a").await;
+    let cancel = drawn.cancel(CancelPolicy::CancelPending);
+    let short = Duration::from_millis(20);
+    let partly = world.backend.cancel_flow(cancel.clone(), short).await.expect("cancelled");
+    assert_eq!((partly.failed, partly.scheduled), (vec![drawn.id("a")], 0));
+    assert_eq!(world.states(&drawn, &["a", "b", "c"]).await, [Active, Cancelled, Cancelled]);
+    let at_once = world.backend.cancel_flow(cancel.clone(), Duration::ZERO).await.expect("again");
+    assert_eq!(at_once.failed, [], "nobody waited");
+    let waiting = world.backend.cancel_flow(cancel, PATIENCE);
+    let (cancelled, completed) = tokio::join!(waiting, world.complete(&task));
+    completed.expect("it runs on");
+    assert_eq!(cancelled.expect("cancelled").failed, [], "its end is waited for");
+}
+
+pub async fn flows_whose_cancel_is_carried_on_are_listed(world: &World) {
+    let backlog = async || {
+        let namespace = Namespace::default();
+        let list = ListCancelBacklog { namespace, cursor: None, limit: 10 };
+        world.backend.ask(list).await.expect("a page").items
+    };
+    let names: Vec<String> = (0..200).map(|n| format!("m{n}")).collect();
+    let members: Vec<&str> = names.iter().map(String::as_str).collect();
+    let drawn = world.submit_flow(world.draw(&members, &[])).await;
+    assert_eq!(backlog().await, []);
+    let reply = world.act(drawn.cancel(CancelPolicy::CancelAll)).await;
+    let (flow_id, members) = (drawn.flow_id, reply.scheduled);
+    assert_eq!(backlog().await, [CancelBacklog { flow_id, members }]);
+    world.settle().await;
+    assert_eq!(backlog().await, []);
 }
 
 pub async fn a_lease_that_ends_without_an_outcome_is_cancelled_in_that_step(world: &World) {

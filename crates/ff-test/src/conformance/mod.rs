@@ -497,6 +497,8 @@ suite! { ($)
         cancel_all_ends_every_member
         a_cancel_may_wait_until_all_have_ended
         cancel_pending_lets_running_members_end
+        running_members_that_outlast_the_wait_are_told
+        flows_whose_cancel_is_carried_on_are_listed
         a_lease_that_ends_without_an_outcome_is_cancelled_in_that_step
         flow_only_touches_no_member
         nothing_is_added_to_a_cancelled_flow
@@ -984,6 +986,7 @@ suite! { ($)
         routes_are_listed_while_something_stands_in_their_queues
         those_who_wait_are_listed_route_by_route
         fleets_and_what_they_offer_are_listed
+        namespaces_in_which_something_stands_are_listed
         a_detail_is_bounded
     }
     search {

@@ -6,7 +6,8 @@ use ff_core::id::{ExecutionId, Namespace};
 use ff_core::limits;
 use ff_core::operation::{Claim, IssueReclaimGrant, MarkWorkerDead, RegisterWorker, Submit};
 use ff_core::read::{
-    ListFleets, ListOffers, ListQueued, ListRoutes, ListUnrouted, Nearest, Offer, Unrouted,
+    ListFleets, ListNamespaces, ListOffers, ListQueued, ListRoutes, ListUnrouted, Nearest, Offer,
+    Unrouted,
 };
 use ff_core::state::{BlockingReason, EligibilityState, LaneState, PublicState, Route};
 use ff_engine::RouteCheck;
@@ -352,6 +353,27 @@ pub async fn those_who_wait_are_listed_route_by_route(world: &World) {
     assert_eq!(unrouted(world, of_work).await.len(), 4);
     world.act(cancel(ids[0])).await;
     assert_eq!(unrouted(world, all_unrouted()).await.len(), 4);
+}
+
+pub async fn namespaces_in_which_something_stands_are_listed(world: &World) {
+    let names = ["a", "b", "c", "d"].map(namespace);
+    for name in &names[..3] {
+        world.submit(Submit { namespace: name.clone(), ..world.work() }).await;
+    }
+    world.act(RegisterWorker { namespace: names[3].clone(), ..register("w-4") }).await;
+    for limit in [1, 2, 100] {
+        let (mut found, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = world.backend.ask(ListNamespaces { cursor, limit }).await.unwrap();
+            found.extend(page.items);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        found.retain(|name| names.contains(name));
+        assert_eq!(found, names, "each once, in the order of their names");
+    }
 }
 
 pub async fn fleets_and_what_they_offer_are_listed(world: &World) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ff_core::backend::Backend;
 use ff_engine::Shutdown;
+use ff_observe::Metrics;
 use ff_server::{Server, ServerOptions};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ pub struct Site {
     pub backend: Arc<dyn Backend>,
     pub addr: SocketAddr,
     pub client: Client,
+    pub metrics: Metrics,
     stage: Arc<dyn Stage>,
     stop: watch::Sender<bool>,
     served: JoinHandle<()>,
@@ -56,12 +58,13 @@ impl Site {
         let listen_addr = SocketAddr::from(([127, 0, 0, 1], 0));
         let options = ServerOptions { listen_addr, ..options };
         let (stop, shutdown) = Shutdown::channel();
-        let backend = options.metrics.around(stage.backend());
+        let metrics = options.metrics.clone();
+        let backend = metrics.around(stage.backend());
         let server = Server::bind(Arc::clone(&backend), options, shutdown).await.unwrap();
         let addr = server.local_addr().unwrap();
         let served = tokio::spawn(server.run());
         let client = Client::builder().timeout(3 * PATIENCE).build().unwrap();
-        Self { backend, addr, client, stage, stop, served }
+        Self { backend, addr, client, metrics, stage, stop, served }
     }
 
     /// Wishes it to stop.
@@ -74,6 +77,11 @@ impl Site {
         self.begin_to_stop();
         drop(self.client);
         tokio::time::timeout(PATIENCE, self.served).await.expect("it stops").expect("it ran");
+    }
+
+    /// Moves the store's clock; what is due by then stays undone.
+    pub async fn advance(&self, ms: i64) {
+        self.stage.advance(ms).await;
     }
 
     /// Moves the store's clock and carries out all that is due by then.

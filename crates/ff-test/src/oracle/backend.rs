@@ -354,9 +354,11 @@ fn answer(state: &State, query: &Query, now: TimestampMs) -> Result<Answer, Engi
         Query::ListBulks(q) => Answer::ListBulks(walk_documents(state, q, now)?),
         Query::ListUnrouted(q) => Answer::ListUnrouted(walk(state, q, now)?),
         Query::ListOffers(q) => Answer::ListOffers(walk_documents(state, q, now)?),
-        Query::ListRoutes(_) | Query::ListQueued(_) | Query::ListFleets(_) => {
-            routes::answer(state, query)?
-        }
+        Query::ListRoutes(_)
+        | Query::ListQueued(_)
+        | Query::ListFleets(_)
+        | Query::ListNamespaces(_) => routes::answer(state, query)?,
+        Query::ListCancelBacklog(q) => Answer::ListCancelBacklog(walk_documents(state, q, now)?),
         Query::DescribeWorker(_)
         | Query::ListWorkers(_)
         | Query::LeasesOf(_)

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Namespace};
 use ff_core::machine::QueueView;
-use ff_core::read::{Answer, Leaf, ListFleets, ListQueued, ListRoutes, Page, Query, Seen};
+use ff_core::read::{
+    Answer, Leaf, ListFleets, ListNamespaces, ListQueued, ListRoutes, Page, Query, Seen,
+};
 use ff_core::state::Route;
 
 use super::State;
@@ -15,6 +17,7 @@ pub(super) fn answer(state: &State, query: &Query) -> Result<Answer, EngineError
         Query::ListRoutes(q) => Answer::ListRoutes(list(state, q)?),
         Query::ListQueued(q) => Answer::ListQueued(queued(state, q)),
         Query::ListFleets(q) => Answer::ListFleets(fleets(state, q)?),
+        Query::ListNamespaces(q) => Answer::ListNamespaces(namespaces(state, q)?),
         other => return Err(EngineError::bug(format!("{} is not about routes", other.name()))),
     })
 }
@@ -59,4 +62,18 @@ fn fleets(state: &State, query: &ListFleets) -> Result<Page<Namespace>, EngineEr
         }
     }
     Ok(ListFleets::page(leaf))
+}
+
+fn namespaces(state: &State, query: &ListNamespaces) -> Result<Page<Namespace>, EngineError> {
+    let behind = query.behind()?;
+    let live = state.executions.values().filter(|execution| !execution.is_terminal());
+    let mut names: BTreeSet<_> = live.map(|execution| execution.about.namespace.clone()).collect();
+    names.extend(state.documents.values().map(|document| document.namespace().clone()));
+    let mut leaf = Leaf::new(query.limit);
+    for name in names.into_iter().filter(|name| behind.as_ref().is_none_or(|at| name > at)) {
+        if leaf.look(name.clone(), || Seen::Item(name)).is_break() {
+            break;
+        }
+    }
+    Ok(ListNamespaces::page(leaf))
 }

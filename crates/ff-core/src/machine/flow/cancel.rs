@@ -2,7 +2,7 @@
 
 use super::super::Facts;
 use super::super::draft::Halt;
-use super::super::step::Step;
+use super::super::step::{PassedSibling, Step};
 use super::pages::{Beside, IN, InEdge, MEMBERS, MemberRef};
 use super::resolve::{SIBLING_IMPOSSIBLE, SIBLING_SATISFIED};
 use super::scene::{Scene, beside};
@@ -14,6 +14,14 @@ use crate::limits;
 use crate::operation::{CancelFlow, FlowCancelled};
 use crate::state::{CancelPolicy, CancelSource, Cancellation, FlowCancel, Phase};
 use crate::time::TimestampMs;
+
+/// What a group has decided.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Decided {
+    pub(super) satisfied: bool,
+    /// When it did. Of a group with more upstreams than one step cancels: when the step before was.
+    pub(super) at: TimestampMs,
+}
 
 pub(in super::super) fn cancel(
     facts: &impl Facts,
@@ -30,6 +38,7 @@ pub(in super::super) fn cancel(
             policy: cancel.policy,
             reason: cancel.reason.clone(),
             scheduled: flow.live,
+            failed: Vec::new(),
             replayed: true,
         }));
     }
@@ -43,16 +52,18 @@ pub(in super::super) fn cancel(
         ("reason".to_owned(), op.reason.as_str().into()),
     ]);
     draft.event(EventKind::FlowCancelled, data);
-    let mut scheduled = 0;
-    if op.policy != CancelPolicy::FlowOnly
-        && let Some(from) = scene.cancel_members(&id, 0)?
-    {
+    let rest = match op.policy {
+        CancelPolicy::FlowOnly => None,
+        CancelPolicy::CancelAll | CancelPolicy::CancelPending => scene.cancel_members(&id, 0)?,
+    };
+    if let Some(from) = rest {
         scene.leave_flow_work(&id, WorkItem::CancelMembers { from })?;
-        scheduled = scene.flow(&id)?.flow().live;
     }
+    // Those that this step has ended are not among those that are left.
     scene.follow_up()?;
-    let reply =
-        FlowCancelled { policy: op.policy, reason: op.reason.clone(), scheduled, replayed: false };
+    let scheduled = if rest.is_some() { scene.flow(&id)?.flow().live } else { 0 };
+    let (policy, reason, failed) = (op.policy, op.reason.clone(), Vec::new());
+    let reply = FlowCancelled { policy, reason, scheduled, failed, replayed: false };
     Ok(Step::done(reply, scene.finish()))
 }
 
@@ -112,7 +123,7 @@ impl<F: Facts> Scene<'_, F> {
         &mut self,
         downstream: ExecutionId,
         from: u32,
-        satisfied: bool,
+        decided: Decided,
     ) -> Result<Option<u32>, Halt> {
         let facts = self.facts;
         let Some(draft) = self.draft(downstream)? else { return Ok(None) };
@@ -124,13 +135,30 @@ impl<F: Facts> Scene<'_, F> {
         let ids: Vec<_> =
             edges.map(|edge| ExecutionId::new(downstream.partition(), edge.from)).collect();
         self.want(&ids)?;
-        let reason = if satisfied { SIBLING_SATISFIED } else { SIBLING_IMPOSSIBLE };
         for id in ids {
-            let is_live = self.draft(id)?.is_some_and(|draft| !draft.execution.is_terminal());
-            if is_live {
-                self.cancel_member(id, reason, CancelSource::OperatorOverride)?;
-            }
+            self.cancel_sibling(id, decided)?;
         }
         Ok((to < ins).then_some(to))
+    }
+
+    /// An upstream whose end led to the decision, or came before it, is none of those that it ends.
+    fn cancel_sibling(&mut self, id: ExecutionId, decided: Decided) -> Result<(), Halt> {
+        let satisfied = decided.satisfied;
+        let Some(draft) = self.draft(id)? else {
+            self.passed.push(PassedSibling { satisfied, had_ended: false });
+            return Ok(());
+        };
+        match draft.execution.phase.terminal() {
+            None => {
+                let reason = if satisfied { SIBLING_SATISFIED } else { SIBLING_IMPOSSIBLE };
+                self.cancel_member(id, reason, CancelSource::OperatorOverride)
+            }
+            Some(terminal) => {
+                if terminal.at > decided.at {
+                    self.passed.push(PassedSibling { satisfied, had_ended: true });
+                }
+                Ok(())
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::super::document::DocumentDraft;
 use super::super::draft::{Draft, Halt};
 use super::super::rows::{RowChange, RowKey};
-use super::super::step::{Changed, Changes};
+use super::super::step::{Changed, Changes, PassedSibling};
 use super::super::{Facts, Needs};
 use super::pages::Beside;
 use crate::error::{Code, Refusal};
@@ -32,6 +32,8 @@ pub(in super::super) struct Scene<'f, F> {
     pub(super) ended: VecDeque<ExecutionId>,
     /// Edges and members that this step may still touch.
     pub(super) left: u32,
+    /// Upstreams of decided groups that could not be cancelled.
+    pub(super) passed: Vec<PassedSibling>,
 }
 
 impl<'f, F: Facts> Scene<'f, F> {
@@ -45,6 +47,7 @@ impl<'f, F: Facts> Scene<'f, F> {
             flows: BTreeMap::new(),
             ended: VecDeque::new(),
             left: limits::FLOW_STEP,
+            passed: Vec::new(),
         }
     }
 
@@ -161,7 +164,7 @@ impl<'f, F: Facts> Scene<'f, F> {
 
     /// What this step has changed.
     pub(in super::super) fn finish(mut self) -> Changes {
-        let mut changes = Changes { settled: true, ..Changes::default() };
+        let mut changes = Changes { settled: true, passed: self.passed, ..Changes::default() };
         for id in self.order {
             let draft = self.drafts.remove(&id).filter(|draft| !draft.is_untouched());
             changes.executions.extend(draft.map(Draft::finish));

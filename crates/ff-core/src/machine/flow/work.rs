@@ -7,6 +7,7 @@ use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::rows::{Family, RowChange, RowKey};
 use super::super::step::Step;
+use super::cancel::Decided;
 use super::existing;
 use super::pages::Beside;
 use super::scene::{Scene, beside, broken};
@@ -39,7 +40,7 @@ pub(super) enum WorkItem {
     Remove { before: u32 },
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Left {
     since: TimestampMs,
     item: WorkItem,
@@ -131,8 +132,9 @@ impl<F: Facts> Scene<'_, F> {
         let rows: Vec<_> = (first..next).take(2).map(row).collect();
         facts.want_rows(&id.into(), &rows)?;
         let left: Option<Left> = draft.find_row(facts, &row(first))?;
-        let Some(Left { item, .. }) = left else { return Err(broken("work is lost")) };
-        let rest = self.perform(id, item)?;
+        let Some(left) = left else { return Err(broken("work is lost")) };
+        let item = left.item;
+        let rest = self.perform(id, left)?;
         let barrier = item.is_barrier();
         if let Some(rest) = rest.filter(|_| barrier) {
             // What comes behind a barrier waits for all of it.
@@ -169,8 +171,8 @@ impl<F: Facts> Scene<'_, F> {
     }
 
     /// A share of one item: what is left of it.
-    fn perform(&mut self, id: &DocumentId, item: WorkItem) -> Result<Option<WorkItem>, Halt> {
-        match item {
+    fn perform(&mut self, id: &DocumentId, left: Left) -> Result<Option<WorkItem>, Halt> {
+        match left.item {
             WorkItem::Resolve { member, from } => {
                 let member = beside(id, member);
                 if self.draft(member)?.is_some() {
@@ -180,7 +182,8 @@ impl<F: Facts> Scene<'_, F> {
                 Ok(None)
             }
             WorkItem::CancelSiblings { downstream, from, satisfied } => {
-                let next = self.cancel_siblings(beside(id, downstream), from, satisfied)?;
+                let decided = Decided { satisfied, at: left.since };
+                let next = self.cancel_siblings(beside(id, downstream), from, decided)?;
                 Ok(next.map(|from| WorkItem::CancelSiblings { downstream, from, satisfied }))
             }
             WorkItem::CancelMembers { from } => {

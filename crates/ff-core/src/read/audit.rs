@@ -163,14 +163,7 @@ impl Audited {
         if due != expected {
             self.report("I9", Some(&document.id), format!("timers {due:?}, due is {expected:?}"));
         }
-        let listing = |entry: Listing<'_>| {
-            (entry.list.code(), entry.namespace.to_string(), entry.at.0, entry.name)
-        };
-        let expected: Vec<ListEntry> = document.listings().map(listing).collect();
-        if listings != expected {
-            let detail = format!("in lists {listings:?}, its record says {expected:?}");
-            self.report("I9", Some(&document.id), detail);
-        }
+        self.compare_lists(&document.id, document.listings(), listings.to_vec());
         if kept != scanned {
             let detail = format!("counts say {kept:?}, a scan {scanned:?}");
             self.report("I11", Some(&document.id), detail);
@@ -273,21 +266,25 @@ impl Audited {
         }
     }
 
-    /// Lists: `found` are its entries, each as the code of the list, namespace, instant and name.
-    pub fn check_listings(
+    /// Lists: `found` are its entries.
+    pub fn check_listings(&mut self, execution: &Execution, found: Vec<ListEntry>) {
+        self.compare_lists(execution.id, execution.listings(), found);
+    }
+
+    /// Stores keep lists apart, and name them in any order.
+    fn compare_lists<'a>(
         &mut self,
-        execution: &Execution,
-        mut found: Vec<(u8, String, i64, Uuid)>,
+        subject: impl ToString,
+        listings: impl Iterator<Item = Listing<'a>>,
+        mut found: Vec<ListEntry>,
     ) {
-        let listings = execution.listings();
-        let mut derived: Vec<_> = listings
-            .map(|entry| (entry.list.code(), entry.namespace.to_string(), entry.at.0, entry.name))
-            .collect();
+        let entry = |it: Listing<'_>| (it.list.code(), it.namespace.to_string(), it.at.0, it.name);
+        let mut expected: Vec<ListEntry> = listings.map(entry).collect();
         found.sort_unstable();
-        derived.sort_unstable();
-        if found != derived {
-            let detail = format!("in lists {found:?}, its state says {derived:?}");
-            self.report("I9", Some(execution.id), detail);
+        expected.sort_unstable();
+        if found != expected {
+            let detail = format!("in lists {found:?}, its record says {expected:?}");
+            self.report("I9", Some(subject), detail);
         }
     }
 

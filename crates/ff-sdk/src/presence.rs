@@ -34,6 +34,8 @@ pub(crate) struct Presence {
     draining: CancellationToken,
     paused_lanes: watch::Sender<Vec<LaneId>>,
     clock: Mutex<Option<Reading>>,
+    /// Nobody says any more that the worker lives.
+    silent: CancellationToken,
     /// Where the news before ended: nothing is missed between two heartbeats.
     cursor: Mutex<Option<String>>,
 }
@@ -61,6 +63,7 @@ impl Presence {
             draining: CancellationToken::new(),
             paused_lanes: watch::Sender::default(),
             clock: Mutex::default(),
+            silent: CancellationToken::new(),
             cursor: Mutex::default(),
         }
     }
@@ -117,11 +120,13 @@ impl Presence {
 
     /// Says that the worker lives until it is gone.
     pub(crate) async fn keep(self: Arc<Self>, closing: CancellationToken) {
+        let _silent = self.silent.clone().drop_guard();
         let mut pauses = Pauses::default();
         loop {
             let beat = tokio::select! {
-                beat = self.beat(self.wait()) => beat,
+                biased;
                 () = closing.cancelled() => return,
+                beat = self.beat(self.wait()) => beat,
             };
             self.outage.heard(&beat);
             let pause = match beat {
@@ -202,8 +207,10 @@ impl Presence {
         });
     }
 
-    /// Leaves; what the worker still held is claimable when this answers.
+    /// Leaves; what the worker still held is claimable when this answers. Comes when the worker
+    /// closes: a registration that is on its way arrives before.
     pub(crate) async fn deregister(&self) -> Result<(), SdkError> {
+        self.silent.cancelled().await;
         let deregister = DeregisterWorker {
             namespace: self.me.namespace.clone(),
             worker_instance_id: self.me.worker_instance_id.clone(),

@@ -15,6 +15,7 @@ use ff_sdk::{FlowFabricWorker, SdkError, StopReason, WorkerConfig};
 use ff_test::fleet::set_lane;
 use ff_test::sdk::Workshop;
 use ff_test::world::{PATIENCE, lane, policy};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 ff_test::on_every_way! {
@@ -34,6 +35,7 @@ ff_test::on_every_way! {
     a_worker_that_was_forgotten_registers_again
     shutdown_lets_tasks_end
     shutdown_stops_what_does_not_end
+    who_has_left_stays_away
 }
 
 async fn a_worker_claims_and_completes(workshop: &Workshop) {
@@ -219,6 +221,19 @@ async fn shutdown_lets_tasks_end(workshop: &Workshop) {
     left.unwrap();
     assert!(!token.is_cancelled(), "nobody was hurried");
     assert_eq!(workshop.state(id).await, PublicState::Completed);
+}
+
+/// A heartbeat that hears of the end does not take it for a registry that has forgotten the worker.
+async fn who_has_left_stays_away(workshop: &Workshop) {
+    let mut leaving = JoinSet::new();
+    for _ in 0..30 {
+        let worker = workshop.worker().await;
+        leaving.spawn(async move { worker.shutdown(Duration::ZERO).await });
+    }
+    while let Some(left) = leaving.join_next().await {
+        left.unwrap().unwrap();
+    }
+    assert_eq!(workshop.client().list_workers(None).await.unwrap().items, []);
 }
 
 async fn shutdown_stops_what_does_not_end(workshop: &Workshop) {

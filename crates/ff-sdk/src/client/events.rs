@@ -221,6 +221,10 @@ impl EventSubscription {
     ///     Ok(())
     /// }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::next`].
     pub async fn next_about(&mut self, execution_id: ExecutionId) -> Result<Happened, SdkError> {
         let subject = Subject::Execution(execution_id);
         loop {

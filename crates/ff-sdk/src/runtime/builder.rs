@@ -132,6 +132,19 @@ impl WorkerRuntime {
 
     /// Works over the connection of a client, as [`Client::worker`] does: in one process with an
     /// embedded store there is one connection for all. Permits are as [`Self::connect`] says.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ff_sdk::{Client, WorkerConfig, WorkerRuntime};
+    ///
+    /// # async fn greet() {}
+    /// let client = Client::connect("sqlite::memory:").await?;
+    /// let config = WorkerConfig::new("greeter");
+    /// WorkerRuntime::with_client(&client, config).on("greet", greet).run(async {}).await?;
+    /// client.close().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn with_client(client: &Client, config: WorkerConfig) -> Self {
         Self::over(Source::Client(client.clone(), Box::new(config)))
     }

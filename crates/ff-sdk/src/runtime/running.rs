@@ -11,6 +11,19 @@ use crate::error::SdkError;
 
 /// A runtime that runs in a task of its own, see [`WorkerRuntime::spawn`]. Dropped, it ends at once
 /// and takes its handlers with it; their leases then run out.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use ff_sdk::{Client, WorkerConfig, WorkerRuntime};
+///
+/// # async fn greet() {}
+/// let client = Client::connect("sqlite::memory:").await?;
+/// let config = WorkerConfig::new("greeter");
+/// let worker = WorkerRuntime::with_client(&client, config).on("greet", greet).spawn();
+/// worker.stop().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a runtime that is dropped ends at once"]
 pub struct RunningWorker {
     stop: CancellationToken,
@@ -57,6 +70,20 @@ impl RunningWorker {
     /// Tells it to stop, and waits until it has: nothing more is claimed, and running tasks get
     /// their [`grace`](WorkerRuntime::grace).
     ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ff_sdk::{Client, WorkerConfig, WorkerRuntime};
+    ///
+    /// # async fn greet() {}
+    /// let client = Client::connect("sqlite::memory:").await?;
+    /// let config = WorkerConfig::new("greeter");
+    /// let worker = WorkerRuntime::with_client(&client, config).on("greet", greet).spawn();
+    /// worker.stop().await?;
+    /// assert!(client.list_workers(None).await?.items.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`WorkerRuntime::run`].
@@ -66,6 +93,21 @@ impl RunningWorker {
     }
 
     /// Waits until it ends by itself: an operator has drained it, or it cannot go on.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ff_sdk::{Client, WorkerConfig, WorkerRuntime};
+    ///
+    /// # async fn greet() {}
+    /// let client = Client::connect("sqlite::memory:").await?;
+    /// let config = WorkerConfig::new("greeter");
+    /// let runtime = WorkerRuntime::with_client(&client, config).max_concurrent(0);
+    /// let worker = runtime.on("greet", greet).spawn();
+    /// let error = worker.ended().await.unwrap_err();
+    /// assert!(error.to_string().contains("at least one task"), "{error}");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

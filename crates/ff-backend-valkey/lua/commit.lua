@@ -1,6 +1,6 @@
 -- ff_commit: performs changes that the machine decided, if what it read is unchanged.
 -- Items stand in groups: what hinders one item of a group hinders all of it. Index changes are those
--- of the whole group, since each argument costs the server as much as a small command.
+-- of the whole group, since each argument costs the server time before the function sees it.
 -- Keys: one of the home, for routing. In a cluster all groups are of one home, and the keys are all
 -- that they touch: where their slot moves to another node, the server refuses the whole call rather
 -- than a part of it.

@@ -1,5 +1,5 @@
 //! Changes of indexes, gathered for a group of items: what several of them do to one key goes as one
-//! change. Each argument of a call costs the server as much as a small command.
+//! change. Each argument of a call costs the server time before the function sees it.
 
 use std::str::FromStr;
 

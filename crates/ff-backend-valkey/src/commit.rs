@@ -22,8 +22,7 @@ pub(crate) const ITEMS_MOST: usize = 64;
 /// Bytes after which a call takes no further item.
 const CALL_BYTES: usize = 1 << 20;
 
-/// Arguments after which a call takes no further item: each costs the server as much as a small
-/// command.
+/// Arguments after which a call takes no further item: each costs the server time.
 const CALL_ARGUMENTS: usize = 2_000;
 
 /// Arguments of each group, item and check beside what is counted apart.

@@ -118,9 +118,17 @@ impl Presence {
         }
     }
 
-    /// Says that the worker lives until it is gone.
-    pub(crate) async fn keep(self: Arc<Self>, closing: CancellationToken) {
-        let _silent = self.silent.clone().drop_guard();
+    /// Says that the worker lives until it is gone. What it returns may be dropped before it runs:
+    /// whoever deregisters is told of that too.
+    pub(crate) fn keep(self: Arc<Self>, closing: CancellationToken) -> impl Future<Output = ()> {
+        let silent = self.silent.clone().drop_guard();
+        async move {
+            let _silent = silent;
+            self.go_on_beating(closing).await;
+        }
+    }
+
+    async fn go_on_beating(&self, closing: CancellationToken) {
         let mut pauses = Pauses::default();
         loop {
             let beat = tokio::select! {

@@ -174,6 +174,9 @@ impl Submit {
         partitions: &PartitionConfig,
     ) -> Result<ExecutionId, Failure> {
         let uuid = match &self.execution_id {
+            None if self.flow_id.is_none() && self.idempotency_key.is_none() => {
+                return Ok(ExecutionId::mint(partitions));
+            }
             None => Uuid::now_v7(),
             Some(text) if text.starts_with('{') => {
                 let id = text.parse().map_err(|error| Invalid::at("execution_id", error))?;

@@ -1,18 +1,23 @@
--- ff_claim: leases the front of queues to one worker, or sets aside what stands under limits, which
+-- ff_claim: leases the front of queues to workers, or sets aside what stands under limits, which
 -- have to be asked first. It decides nothing but the order: what a claim makes of an execution is
 -- noted in short before the record's body and worked out by whoever reads it.
+-- Several claims may come in one call; what they take of one partition is written together.
 -- Keys: one of the home, for routing. In a cluster there is one queue, and the keys are those that are
 -- written, apart from records, timers and counts of flows, which are read before anything is written.
--- Arguments: call version; prefix; ttl; who (bytes that end the noted claim); middle and end of the
+-- Arguments: call version; prefix; how much younger than the bound an entry may be; number of claims.
+-- Each claim: namespace; lane; ttl; who (bytes that end the noted claim); middle and end of the
 -- events (outcome, namespace, lane and instance); most bytes of payloads and of what tasks carry
--- besides; whether the claim has tasks already (1), else the first is taken whatever its size; how
--- much younger than the bound an entry may be; what stands under limits: 'own' for executions that
--- do themselves or by their flow, 'all' of the lane, or 'pass' to leave them where they are; from
+-- besides; whether the claim has tasks already (1), else the first is taken whatever its size;
+-- what stands under limits: 'own' for executions that
+-- do themselves or by their flow, 'all' of the lane, or 'pass' to leave them where they are, which
+-- only a claim alone may say; from
 -- which instant on the worker counts as silent; number of queues. Each queue: home; name; bound
 -- as score and 16 bytes (an entry behind it is left); lease ids, 16 bytes each, as many as may be
 -- taken.
--- Reply: the store's time, and nothing else when the worker is silent; then for each queue a list: 1 when it stopped because of the bytes,
--- score and id of what stands first now (empty: nothing) and 1 when that is past its deadline;
+-- Reply: the store's time, then for each claim a list, empty when its worker is silent, with a list
+-- for each queue: 1 when it stopped because of the bytes; how many entries stand in the queue now;
+-- score and id of the first of them (empty: none) and 1 when that is past its deadline; which of them
+-- was looked at ahead, 1 for the first, and its score;
 -- then for each entry met, in order, its id, and its record and payload (empty when it stands in
 -- the record; the score of what was set aside), or 'expired' when its deadline has passed and the
 -- machine must end it, or 'passed' when it stands under limits and was left,
@@ -22,12 +27,18 @@
 
 local CLAIMED = '@EVENT_CLAIMED@'
 
+-- Bytes of such an event beside its middle.
+local EVENT_BYTES = 42
+
 -- Fields of the counts of a flow's members; the states count lanes too.
 local WAITING, RESUMABLE, ACTIVE, STARTED = '@WAITING@', '@RESUMABLE@', '@ACTIVE@', '@STARTED@'
 
 -- Entries that one call takes out of a queue, or leaves there, without having a use for them: it goes
 -- on behind them so far.
 local PASSED_MOST = 64
+
+-- How far a call looks ahead, so that its caller can tell how much to ask of a queue.
+local AHEAD = 32
 
 -- In place of a lease id: it was set aside; and how long it is.
 local SET_ASIDE, SET_ASIDE_MS = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', @SET_ASIDE_MS@
@@ -82,13 +93,13 @@ end
 
 -- The counts of a flow, whether it lets no member be claimed any more, and whether it stands under
 -- limits.
-local function counts_of(prefix, home, flow, terms)
-  local known = terms.flows[flow]
+local function counts_of(call, home, flow)
+  local known = call.flows[flow]
   if not known then
-    local key = tally_key(prefix, home, uuid_text(flow))
+    local key = tally_key(call.prefix, home, uuid_text(flow))
     local marks = redis.call('HMGET', key, STOPPED, UNDER)
     known = { key = key, stopped = marks[1] ~= false, under = marks[2] ~= false }
-    terms.flows[flow] = known
+    call.flows[flow] = known
   end
   return known
 end
@@ -103,229 +114,312 @@ local function count_claim(counts, key, record)
   end
 end
 
--- So many of a queue's lane run now. What is resumed counts as waiting before.
-local function count_lane(index, queue, count)
-  local namespace, lane = string.match(queue, '^([^/]*)/(.*):[^:]*$')
-  local key = lanes_key(index, namespace)
-  add_to_lane(key, lane_field(WAITING, lane), -count)
-  add_to_lane(key, lane_field(ACTIVE, lane), count)
-end
-
 -- Whether its limits have to be asked: its own, those of its flow or its lane.
 local function is_limited(record, counts, terms)
   return terms.limits == 'all' or (counts and counts.under)
     or has_flag(string.byte(record, FLAGS_AT), UNDER_LIMITS)
 end
 
--- What follows the head of a record whose next claim is noted.
-local function behind_noted(record, flags, lease_id, now, terms)
-  local body_at, added = HEAD_BYTES + 1, ''
-  if flags ~= 0 then
-    body_at = behind_head(flags)
-    added = string.sub(record, HEAD_BYTES + 1, body_at - 1)
+-- What stands between the head of a record and its body, and the body, when its next claim is noted.
+local function parts_behind_head(record, flags)
+  if flags == 0 then
+    return '', string.sub(record, HEAD_BYTES + 1)
   end
-  return added .. lease_id .. struct.pack('>I6', now) .. terms.who .. string.sub(record, body_at)
+  local body_at = behind_head(flags)
+  return string.sub(record, HEAD_BYTES + 1, body_at - 1), string.sub(record, body_at)
 end
 
--- The record with the claim noted, but for its event's number in front, and the event.
-local function noted(record, raw, lease_id, now, terms)
-  local last, revision, seq, epoch, attempt, kind, flags = struct.unpack(HEAD, record)
-  local event = CLAIMED .. raw .. struct.pack('>I6I4I6I4I4', now, seq + 1, last, attempt, epoch + 1)
+-- The framed event of a claim.
+local function event_of(item, now)
+  local last, _, seq, epoch, attempt, kind = struct.unpack(HEAD, item.record)
+  local terms = item.terms
+  return terms.event_head .. item.raw .. struct.pack('>I6I4I6I4I4', now, seq + 1, last, attempt, epoch + 1)
     .. terms.event_tail .. string.char(kind)
-  local head = struct.pack(HEAD_BEHIND_NUMBER, revision + 1, seq + 1, epoch + 1, attempt, kind, flags,
-    22 + #terms.who)
-  return head .. behind_noted(record, flags, lease_id, now, terms), event
+end
+
+-- The record with the claim noted, whose event has this number.
+local function noted(item, now, number)
+  local _, revision, seq, epoch, attempt, kind, flags = struct.unpack(HEAD, item.record)
+  local added, body = parts_behind_head(item.record, flags)
+  local who = item.terms.who
+  return struct.pack(HEAD, number, revision + 1, seq + 1, epoch + 1, attempt, kind, flags, 22 + #who)
+    .. added .. item.lease_id .. struct.pack('>I6', now) .. who .. body
 end
 
 -- The record with the note that it was set aside, which is no event.
-local function noted_aside(record, now, terms)
-  local last, revision, seq, epoch, attempt, kind, flags = struct.unpack(HEAD, record)
-  return struct.pack(HEAD, last, revision + 1, seq, epoch, attempt, kind, flags, 22 + #terms.who)
-    .. behind_noted(record, flags, SET_ASIDE, now, terms)
+local function noted_aside(item, now)
+  local last, revision, seq, epoch, attempt, kind, flags = struct.unpack(HEAD, item.record)
+  local added, body = parts_behind_head(item.record, flags)
+  local who = item.terms.who
+  return struct.pack(HEAD, last, revision + 1, seq, epoch, attempt, kind, flags, 22 + #who)
+    .. added .. SET_ASIDE .. struct.pack('>I6', now) .. who .. body
 end
 
 -- Entries behind those that were read.
-local function read_on(key, rows, wanted)
+local function read_on(queue, wanted)
+  local rows = queue.rows
   local from = #rows / 2
-  local more = redis.call('ZRANGE', key, from, from + wanted, 'WITHSCORES')
-  for i = 1, #more do
-    rows[#rows + 1] = more[i]
-  end
+  local more = redis.call('ZRANGE', queue.key, from, from + wanted, 'WITHSCORES')
+  append_all(rows, more, 1, #more)
+  queue.complete = #more / 2 <= wanted
 end
 
 -- Notes an entry that may be taken; false when the reply holds no more.
-local function take(core, record, raw, timer, beside, extras, counts, terms, taken, reply)
-  local payload = beside and redis.call('GET', string.sub(core, 1, -5) .. 'payload') or ''
+local function take(item, timer, beside, extras, queue, reply)
+  local terms, home, raw = item.terms, queue.home, item.raw
+  local payload = beside and redis.call('GET', string.sub(item.core, 1, -5) .. 'payload') or ''
   local bytes = (beside and #payload or INLINE_BYTES) + extras
   if terms.bytes_left < bytes and terms.any then
     return false
   end
   terms.any = true
   terms.bytes_left = terms.bytes_left - bytes
-  taken.count = taken.count + 1
-  append(taken.found, core, record)
-  append(taken.claimed, raw)
-  append(taken.gone, raw)
-  taken.counted[taken.count] = counts
+  queue.leased = queue.leased + 1
+  append(home.items, item)
+  append(home.leases, terms.expiry, raw)
   if timer then
-    append(taken.timers, timer, raw)
+    append(home.timers, timer, raw)
   end
-  append(reply, raw, #taken.found)
-  append(reply, payload)
+  local n = #reply
+  reply[n + 1], reply[n + 2], reply[n + 3] = raw, item, payload
   return true
 end
 
 -- Notes an entry that is set aside.
-local function take_aside(core, record, raw, due, score, now, taken, reply)
-  taken.count = taken.count + 1
-  taken.aside[taken.count] = true
-  append(taken.found, core, record)
-  append(taken.claimed, raw)
-  append(taken.gone, raw)
-  append(taken.timers, math.min(due, now + SET_ASIDE_MS), raw)
-  append(reply, raw, #taken.found)
+local function take_aside(item, due, score, now, home, reply)
+  append(home.items, item)
+  append(home.timers, math.min(due, now + SET_ASIDE_MS), item.raw)
+  append(reply, item.raw, item)
   append(reply, score)
 end
 
 -- An entry is left in its queue.
-local function leave(raw, why, row, taken, reply)
+local function leave(raw, why, queue, reply)
   append(reply, raw, why)
-  taken.left = taken.left or { row = row, expired = why == 'expired' }
+  queue.left = queue.left or { row = queue.row, expired = why == 'expired' }
 end
 
--- Reads what may be taken of one queue into `taken`: keys, records, ids, payloads. Writes nothing.
--- Gives the row that stands first afterwards.
-local function choose(prefix, home, key, rows, bound_score, bound_raw, wanted, now, terms, taken, reply)
-  local row = 1
-  while taken.count < wanted and taken.passed < PASSED_MOST and not terms.full do
-    if not rows[row] and taken.passed > 0 then
-      read_on(key, rows, wanted)
+-- An entry goes out of its queue, and nobody gets it.
+local function drop(raw, why, queue, reply)
+  append(reply, raw, why)
+  append(queue.gone, raw)
+end
+
+-- Looks at the entry in the next row of a queue: whether the claim goes on behind it, and whether it
+-- took it.
+local function meet(call, queue, raw, taking, terms, reply)
+  local home = queue.home
+  local core = home.stem .. uuid_text(raw) .. ':core'
+  local record = redis.call('GET', core)
+  if not record then
+    drop(raw, 'missing', queue, reply)
+    return true, false
+  end
+  local claimable, timer, beside, extras, flow, due = look_at(record, call.now)
+  local counts = flow and counts_of(call, home.name, flow)
+  if counts and counts.stopped then
+    drop(raw, 'stopped', queue, reply)
+    queue.passed = queue.passed + 1
+    return true, false
+  elseif not claimable then
+    leave(raw, 'expired', queue, reply)
+    return true, false
+  end
+  local item = { core = core, record = record, raw = raw, terms = terms, counts = counts, lease_id = false }
+  if not is_limited(record, counts, terms) then
+    item.lease_id = string.sub(taking.lease_ids, taking.count * 16 + 1, taking.count * 16 + 16)
+    if not take(item, timer, beside, extras, queue, reply) then
+      return false, false
     end
-    local raw = rows[row]
-    if not raw or not within(tonumber(rows[row + 1]), raw, bound_score, bound_raw, terms.slack) then
+  elseif terms.limits == 'pass' then
+    leave(raw, 'passed', queue, reply)
+    queue.passed = queue.passed + 1
+    return true, false
+  else
+    take_aside(item, due, queue.rows[queue.row + 1], call.now, home, reply)
+  end
+  append(queue.gone, raw)
+  return true, true
+end
+
+-- Takes what a claim may have of a queue. Writes nothing: what is taken is noted with its home.
+local function choose(call, taking, terms, reply)
+  local queue, wanted = taking.queue, #taking.lease_ids / 16
+  while taking.count < wanted and queue.passed < PASSED_MOST and not terms.full do
+    if not queue.rows[queue.row] and not queue.complete then
+      read_on(queue, wanted)
+    end
+    local raw = queue.rows[queue.row]
+    if not raw or not within(tonumber(queue.rows[queue.row + 1]), raw, taking.score, taking.raw, call.slack) then
       break
     end
-    local core = execution_key(prefix, home, uuid_text(raw)) .. ':core'
-    local record = redis.call('GET', core)
-    if not record then
-      append(reply, raw, 'missing')
-      append(taken.gone, raw)
-    else
-      local claimable, timer, beside, extras, flow, due = look_at(record, now)
-      local counts = flow and counts_of(prefix, home, flow, terms)
-      if counts and counts.stopped then
-        append(reply, raw, 'stopped')
-        append(taken.gone, raw)
-        taken.passed = taken.passed + 1
-      elseif not claimable then
-        leave(raw, 'expired', row, taken, reply)
-      elseif is_limited(record, counts, terms) then
-        if terms.limits == 'pass' then
-          leave(raw, 'passed', row, taken, reply)
-          taken.passed = taken.passed + 1
-        else
-          take_aside(core, record, raw, due, rows[row + 1], now, taken, reply)
-        end
-      elseif not take(core, record, raw, timer, beside, extras, counts, terms, taken, reply) then
-        terms.full = true
-        break
-      end
+    local goes_on, took = meet(call, queue, raw, taking, terms, reply)
+    if not goes_on then
+      terms.full = true
+      break
     end
-    row = row + 2
-  end
-  if not rows[row] and taken.passed > 0 then
-    read_on(key, rows, 0)
-  end
-  -- What was passed over stands before what was not looked at.
-  return taken.left and taken.left.row or row
-end
-
--- Writes all that was taken of one queue.
-local function lease(prefix, home, index, queue, lease_ids, now, terms, taken)
-  local events, leases, counts, expiry = {}, {}, {}, now + terms.ttl
-  local found, raw = taken.found, taken.claimed
-  for i = 1, taken.count do
-    if taken.aside[i] then
-      found[2 * i] = noted_aside(found[2 * i], now, terms)
-    else
-      local lease_id = string.sub(lease_ids, i * 16 - 15, i * 16)
-      local record, event = noted(found[2 * i], raw[i], lease_id, now, terms)
-      if taken.counted[i] then
-        count_claim(counts, taken.counted[i].key, found[2 * i])
-      end
-      found[2 * i] = record
-      events[#events + 1] = framed(event)
-      append(leases, expiry, raw[i])
-    end
-  end
-  local number = #events > 0 and append_events(prefix, home, table.concat(events), #events)
-  for i = 1, taken.count do
-    if not taken.aside[i] then
-      found[2 * i] = struct.pack('>I6', number) .. found[2 * i]
-      number = number + 1
-    end
-    redis.call('SET', found[2 * i - 1], found[2 * i])
-  end
-  if #leases > 0 then
-    redis.call('ZADD', index .. ':leases', unpack(leases))
-    count_lane(index, queue, #leases / 2)
-  end
-  if #taken.timers > 0 then
-    redis.call('ZADD', index .. ':timers', unpack(taken.timers))
-  end
-  write_counts(counts, add_to_flow)
-end
-
-local function claim_queue(prefix, home, queue, bound_score, bound_raw, lease_ids, now, terms)
-  local index = index_key(prefix, home)
-  local key = queue_key(index, queue)
-  local wanted = #lease_ids / 16
-  -- One more than can be taken: the new front.
-  local rows = redis.call('ZRANGE', key, 0, wanted, 'WITHSCORES')
-  if terms.in_cluster then
-    redis.call('EXISTS', index .. ':timers')
-  end
-  local taken = { count = 0, passed = 0, found = {}, claimed = {}, gone = {}, timers = {}, counted = {}, aside = {} }
-  local reply = { 0, '', '', 0 }
-  local front = choose(prefix, home, key, rows, bound_score, bound_raw, wanted, now, terms, taken, reply)
-  if taken.count > 0 then
-    lease(prefix, home, index, queue, lease_ids, now, terms, taken)
-  end
-  if #taken.gone > 0 then
-    redis.call('ZREM', key, unpack(taken.gone))
-  end
-  if rows[front] then
-    redis.call('ZADD', index .. ':ready', rows[front + 1], queue)
-    reply[2], reply[3], reply[4] = rows[front + 1], rows[front], taken.left and taken.left.expired and 1 or 0
-  else
-    redis.call('ZREM', index .. ':ready', queue)
+    taking.count = taking.count + (took and 1 or 0)
+    queue.row = queue.row + 2
   end
   reply[1] = terms.full and 1 or 0
-  -- Records took their place in the reply by number, since they were not written yet.
-  for i = 5, #reply do
-    if type(reply[i]) == 'number' then
-      reply[i] = taken.found[reply[i]]
+end
+
+-- Writes all that was taken of one home.
+local function lease(call, home)
+  local events, now = {}, call.now
+  for _, item in ipairs(home.items) do
+    if item.lease_id then
+      events[#events + 1] = event_of(item, now)
+      if item.counts then
+        count_claim(call.members, item.counts.key, item.record)
+      end
     end
   end
-  return reply
+  local number = #events > 0 and append_events(call.prefix, home.name, table.concat(events), #events)
+  for _, item in ipairs(home.items) do
+    if item.lease_id then
+      item.record = noted(item, now, number)
+      number = number + 1
+    else
+      item.record = noted_aside(item, now)
+    end
+    redis.call('SET', item.core, item.record)
+  end
+  if #home.leases > 0 then
+    redis.call('ZADD', home.index .. ':leases', unpack(home.leases))
+  end
+  if #home.timers > 0 then
+    redis.call('ZADD', home.index .. ':timers', unpack(home.timers))
+  end
+end
+
+-- So many of a lane run now. What is resumed counts as waiting before.
+local function count_lane(queue)
+  add_to_lane(queue.lanes, lane_field(WAITING, queue.lane), -queue.leased)
+  add_to_lane(queue.lanes, lane_field(ACTIVE, queue.lane), queue.leased)
+end
+
+-- Takes out of a queue what is not in it any more, and notes what stands first.
+local function settle(queue)
+  if queue.leased > 0 then
+    count_lane(queue)
+  end
+  if not queue.rows[queue.row] and not queue.complete then
+    read_on(queue, 0)
+  end
+  if #queue.gone > 0 then
+    redis.call('ZREM', queue.key, unpack(queue.gone))
+  end
+  -- What was passed over stands before what was not looked at.
+  local front = queue.left and queue.left.row or queue.row
+  local ready, rows = queue.home.index .. ':ready', queue.rows
+  if not rows[front] then
+    redis.call('ZREM', ready, queue.name)
+    queue.front = { 0, '', '', 0, 0, '' }
+    return
+  end
+  redis.call('ZADD', ready, rows[front + 1], queue.name)
+  local standing = queue.complete and #rows / 2 - #queue.gone or redis.call('ZCARD', queue.key)
+  local ahead, score = math.min(standing, AHEAD), rows[front + 1]
+  if ahead > 1 then
+    score = redis.call('ZRANGE', queue.key, ahead - 1, ahead - 1, 'WITHSCORES')[2]
+  end
+  queue.front = { standing, rows[front + 1], rows[front], queue.left and queue.left.expired and 1 or 0, ahead, score }
+end
+
+local function home_of(call, name)
+  local home = call.homes[name]
+  if not home then
+    local index = index_key(call.prefix, name)
+    home = { name = name, index = index, stem = call.prefix .. ':exec:' .. name .. ':', items = {}, leases = {},
+      timers = {} }
+    call.homes[name] = home
+    append(call.homes, home)
+    if call.in_cluster then
+      redis.call('EXISTS', index .. ':timers')
+    end
+  end
+  return home
+end
+
+local function queue_of(call, home_name, name, namespace, lane)
+  local home = home_of(call, home_name)
+  local key = queue_key(home.index, name)
+  local queue = call.queues[key]
+  if not queue then
+    queue = { home = home, name = name, key = key, lanes = lanes_key(home.index, namespace), lane = lane, wanted = 0,
+      row = 1, passed = 0, leased = 0, gone = {}, rows = false, complete = false, left = false, front = false }
+    call.queues[key] = queue
+    append(call.queues, queue)
+  end
+  return queue
+end
+
+-- The claims of a call, without those of silent workers.
+local function claims_of(call, args)
+  local claims, at = {}, 5
+  for number = 1, tonumber(args[4]) do
+    local claim, count = { takings = {}, terms = false }, tonumber(args[at + 9])
+    claims[number] = claim
+    if call.now < tonumber(args[at + 8]) then
+      local tail = args[at + 4]
+      claim.terms = { expiry = call.now + tonumber(args[at + 2]), who = args[at + 3],
+        event_head = struct.pack('>I3', EVENT_BYTES + #tail) .. CLAIMED, event_tail = tail,
+        bytes_left = tonumber(args[at + 5]), any = args[at + 6] == '1', limits = args[at + 7], full = false }
+      for taking = 1, count do
+        local from = at + 5 + taking * 5
+        local queue = queue_of(call, args[from], args[from + 1], args[at], args[at + 1])
+        queue.wanted = queue.wanted + #args[from + 4] / 16
+        claim.takings[taking] = { queue = queue, score = tonumber(args[from + 2]), raw = args[from + 3],
+          lease_ids = args[from + 4], count = 0 }
+      end
+    end
+    at = at + 10 + count * 5
+  end
+  return claims
+end
+
+-- Puts in place what was not known when the reply of a taking was begun.
+local function finish(taking, reply)
+  for i, part in ipairs(taking.queue.front) do
+    reply[i + 1] = part
+  end
+  for i = 8, #reply do
+    if type(reply[i]) == 'table' then
+      reply[i] = reply[i].record
+    end
+  end
 end
 
 local function claim(keys, args)
-  local prefix, count = args[2], tonumber(args[11])
-  local terms = {
-    ttl = tonumber(args[3]), who = args[4], event_tail = args[5],
-    bytes_left = tonumber(args[6]), any = args[7] == '1', slack = tonumber(args[8]), full = false,
-    limits = args[9], in_cluster = #keys > 1, flows = {},
-  }
-  local now = clock(prefix)
-  local reply = { now }
-  if now >= tonumber(args[10]) then
-    return reply
+  local prefix = args[2]
+  local call = { prefix = prefix, now = clock(prefix), slack = tonumber(args[3]), in_cluster = #keys > 1,
+    flows = {}, queues = {}, homes = {}, members = {} }
+  local claims, reply = claims_of(call, args), { call.now }
+  for _, queue in ipairs(call.queues) do
+    -- One more than can be taken: the new front.
+    queue.rows = redis.call('ZRANGE', queue.key, 0, queue.wanted, 'WITHSCORES')
+    queue.complete = #queue.rows / 2 <= queue.wanted
   end
-  for i = 1, count do
-    local at = 12 + (i - 1) * 5
-    reply[i + 1] = claim_queue(prefix, args[at], args[at + 1], tonumber(args[at + 2]), args[at + 3],
-      args[at + 4], now, terms)
+  for number, each in ipairs(claims) do
+    local answers = {}
+    reply[number + 1] = answers
+    for i, taking in ipairs(each.takings) do
+      answers[i] = { 0, 0, '', '', 0, 0, '' }
+      choose(call, taking, each.terms, answers[i])
+    end
+  end
+  for _, home in ipairs(call.homes) do
+    lease(call, home)
+  end
+  for _, queue in ipairs(call.queues) do
+    settle(queue)
+  end
+  write_counts(call.members, add_to_flow)
+  for number, each in ipairs(claims) do
+    for i, taking in ipairs(each.takings) do
+      finish(taking, reply[number + 1][i])
+    end
   end
   return reply
 end

@@ -50,14 +50,6 @@ local function forget_if_empty(key, ready, queue)
   end
 end
 
-local function append_all(list, args, from, to)
-  local n = #list
-  for i = from, to do
-    n = n + 1
-    list[n] = args[i]
-  end
-end
-
 -- A change that is one command with all its arguments behind the key.
 local function command(name, count)
   return {

@@ -24,7 +24,7 @@ use crate::net::Net;
 use crate::read::{Known, read, read_together};
 use crate::store::{Shared, join_all};
 use crate::wake::Left;
-use crate::{claim, combine, commit, crowd, due, keyring, near};
+use crate::{claim, combine, commit, due, keyring, near};
 
 /// How often a command is decided again because others changed what it rests on.
 pub(crate) const TRIES_MOST: u32 = 200;
@@ -286,7 +286,7 @@ async fn commit_all(
         let calls = commit::calls(shared.client.is_cluster(), groups.collect());
         let sending = calls.into_iter().map(|call| async move {
             let (places, groups): (Vec<_>, Vec<_>) = call.into_iter().unzip();
-            (places, crowd::send(shared, groups, freeing).await)
+            (places, commit::send(shared, groups, freeing).await)
         });
         for (places, result) in join_all(sending).await {
             for (k, n) in places.into_iter().enumerate() {

@@ -4,30 +4,29 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ff_core::error::EngineError;
-use ff_core::id::{ExecutionId, Home, LeaseId};
+use ff_core::id::{ExecutionId, LeaseId};
 use ff_core::limits;
 use ff_core::machine::{Gate, Needs, Overlay, extras, standing_of};
 use ff_core::operation::{Applicant, Claim, Claimed, Extras, Task};
 use ff_core::rota::Rota;
 use ff_core::state::Standing;
 use ff_core::time::TimestampMs;
-use redis::Value;
-use uuid::Uuid;
 
+use crate::ask::{self, Ask, Leased, Limits, SetAside, Taken};
 use crate::commit::ITEMS_MOST;
 use crate::entries::Beside;
 use crate::keys::lane_name;
 use crate::record::{Entry, encode_who};
 use crate::store::{Shared, join_all};
-use crate::view::{self, Candidate, Plan, Taking};
-use crate::{due, log, near, query, reply};
+use crate::view::{self, Plan, Taking};
+use crate::{due, log, near, query};
 
 /// How often a claim looks again after others took what it had seen.
 const ROUNDS_MOST: usize = 100;
 
 /// In a claim of more tasks, payloads alone may be more than one reply holds, so its calls go one
 /// after the other.
-const PARALLEL_TASKS: u32 = (limits::CLAIM_REPLY_BYTES / limits::PAYLOAD_BYTES) as u32;
+const PARALLEL_TASKS: u32 = ask::JOINT_TASKS as u32;
 
 /// Up to `max` tasks and applicants, best first. None: a look made after the call began found
 /// nothing.
@@ -129,12 +128,35 @@ impl Entered {
         (!under.is_empty()).then_some(Self { claim, under, limited, until: gate.until })
     }
 
+    /// What one call is asked for: takings of one lane, with so many bytes at the most. `any`: the
+    /// claim has tasks already.
+    fn ask(&self, takings: Vec<Taking>, bytes_left: usize, any: bool) -> Result<Ask, EngineError> {
+        let claim = &self.claim;
+        let place = takings.first().map_or(0, |taking| taking.lane);
+        let (lane, instance) = (&claim.lanes[place].lane, &claim.worker_instance_id);
+        Ok(Ask {
+            ttl_ms: claim.lease_ttl_ms,
+            who: encode_who(&claim.terms(0))?,
+            event_tail: log::claimed_tail(&claim.namespace, lane, instance),
+            namespace: claim.namespace.clone(),
+            lane: lane.clone(),
+            bytes_left,
+            any,
+            limits: self.limits(place),
+            until: self.until,
+            seed: claim.seed,
+            takings,
+        })
+    }
+
     /// What a function is told of limits in a lane.
-    fn limits(&self, lane: usize) -> &'static str {
+    fn limits(&self, lane: usize) -> Limits {
         match self.limited {
-            Limited::PassOver => "pass",
-            Limited::SetAside if self.under[lane].is_empty() && !self.claim.sets_aside => "own",
-            Limited::SetAside => "all",
+            Limited::PassOver => Limits::Pass,
+            Limited::SetAside if self.under[lane].is_empty() && !self.claim.sets_aside => {
+                Limits::Own
+            }
+            Limited::SetAside => Limits::All,
         }
     }
 }
@@ -229,26 +251,6 @@ struct Round<'a> {
     applicants: Vec<(u32, Applicant)>,
 }
 
-/// Place in the claim, record and payload of what was taken.
-type Leased = (u32, Entry, bytes::Bytes);
-
-/// Place in the claim, place of its lane, record and score of what was set aside.
-type SetAside = (u32, usize, Entry, i64);
-
-/// What one call brought.
-#[derive(Default)]
-struct Taken {
-    tasks: Vec<Leased>,
-    aside: Vec<SetAside>,
-    expired: Vec<ExecutionId>,
-    left_behind: bool,
-    late: bool,
-    /// It met members of flows that let none be claimed.
-    passed: bool,
-    /// It stopped before an entry that it might have taken.
-    stopped: bool,
-}
-
 impl<'a> Round<'a> {
     fn new(shared: &'a Arc<Shared>, entered: &'a Entered, parallel: bool) -> Self {
         Self {
@@ -290,17 +292,17 @@ impl<'a> Round<'a> {
         self.places = last.map_or(self.places, |last| last + 1);
         let calls = calls(self.shared.client.is_cluster(), takings);
         if self.parallel && calls.len() > 1 {
-            for taken in self.send_together(&calls).await {
+            for taken in self.send_together(calls).await {
                 let taken = taken?;
                 // Alone, or with fewer others, what did not fit may: it is asked for again.
                 self.parallel &= !taken.stopped;
                 expired.extend(self.absorb(taken).await?);
             }
         } else {
-            for call in &calls {
+            for call in calls {
                 let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
                 let any = !self.tasks.is_empty();
-                let taken = send(self.shared, self.entered, call, left, any).await?;
+                let taken = ask::send(self.shared, self.entered.ask(call, left, any)?).await?;
                 self.full |= taken.stopped;
                 expired.extend(self.absorb(taken).await?);
                 if self.full {
@@ -313,14 +315,14 @@ impl<'a> Round<'a> {
 
     /// Sends calls at the same time, each with its share of the bytes that a reply holds. None takes
     /// more than that, not even its first task.
-    async fn send_together(&self, calls: &[Vec<Taking>]) -> Vec<Result<Taken, EngineError>> {
+    async fn send_together(&self, calls: Vec<Vec<Taking>>) -> Vec<Result<Taken, EngineError>> {
         let wanted = |call: &[Taking]| call.iter().map(|t| t.places.len()).sum::<usize>();
         let tasks: usize = calls.iter().map(|call| wanted(call)).sum();
         let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
         let (shared, entered) = (self.shared, self.entered);
-        join_all(calls.iter().map(|call| {
-            let share = left / tasks.max(1) * wanted(call);
-            send(shared, entered, call, share, true)
+        join_all(calls.into_iter().map(|call| async move {
+            let share = left / tasks.max(1) * wanted(&call);
+            ask::send(shared, entered.ask(call, share, true)?).await
         }))
         .await
     }
@@ -440,114 +442,4 @@ fn calls(cluster: bool, takings: Vec<Taking>) -> Vec<Vec<Taking>> {
         }
     }
     calls
-}
-
-async fn send(
-    shared: &Arc<Shared>,
-    entered: &Entered,
-    takings: &[Taking],
-    bytes_left: usize,
-    any: bool,
-) -> Result<Taken, EngineError> {
-    let Some(first) = takings.first() else { return Ok(Taken::default()) };
-    let claim = &entered.claim;
-    let lane = &claim.lanes[first.lane].lane;
-    let mut call = shared.function("ff_claim");
-    let keys = keys(shared, claim, first);
-    call.arg(keys.len()).arg(keys);
-    shared.begin(&mut call);
-    call.arg(claim.lease_ttl_ms).arg(encode_who(&claim.terms(0))?);
-    call.arg(log::claimed_tail(&claim.namespace, lane, &claim.worker_instance_id));
-    call.arg(bytes_left).arg(u8::from(any));
-    call.arg(shared.options.fifo_slack_ms);
-    call.arg(entered.limits(first.lane)).arg(entered.until.0).arg(takings.len());
-    for taking in takings {
-        let score = taking.bound.map_or(i64::MAX >> 10, |(score, _)| score);
-        let id = taking.bound.map_or(Uuid::max(), |(_, id)| id.uuid());
-        let lease_ids: Vec<u8> = taking
-            .places
-            .iter()
-            .flat_map(|place| *LeaseId::from_seed(claim.seed, *place).uuid().as_bytes())
-            .collect();
-        let home = Home::partition(taking.partition).to_string();
-        call.arg(home).arg(&*taking.queue).arg(score);
-        call.arg(&id.as_bytes()[..]).arg(lease_ids);
-    }
-    let mut items = reply::array(shared.send(first.partition, &call).await?)?.into_iter();
-    let now = reply::instant(&reply::next(&mut items)?)?;
-    shared.clock.note(&Home::partition(first.partition), now);
-    let mut taken = Taken { late: items.len() == 0, ..Taken::default() };
-    if taken.late {
-        return Ok(taken);
-    }
-    for taking in takings {
-        read_queue(shared, taking, reply::next(&mut items)?, &mut taken)?;
-    }
-    Ok(taken)
-}
-
-/// In a cluster all keys of the partition that a claim writes; the records it reads first.
-fn keys(shared: &Shared, claim: &Claim, taking: &Taking) -> Vec<String> {
-    let (keys, partition) = (&shared.keys, taking.partition);
-    let mut named = vec![keys.events(partition)];
-    if shared.client.is_cluster() {
-        named.push(keys.queue(partition, &taking.queue));
-        named.extend(["ready", "leases"].map(|name| keys.index(partition, name)));
-        named.push(keys.lanes(&Home::partition(partition), &claim.namespace));
-    }
-    named
-}
-
-/// What was met in one queue.
-fn read_queue(
-    shared: &Shared,
-    taking: &Taking,
-    reply: Value,
-    taken: &mut Taken,
-) -> Result<(), EngineError> {
-    let mut items = reply::array(reply)?.into_iter();
-    taken.stopped |= reply::number(&reply::next(&mut items)?)? == 1;
-    let front = read_front(taking.partition, &mut items)?;
-    shared.views.note_front(taking.partition, &taking.queue, front);
-    let mut places = taking.places.iter();
-    while let Some(id) = items.next() {
-        let id = reply::execution_id(taking.partition, id)?;
-        match &reply::some_bytes(reply::next(&mut items)?)?[..] {
-            b"expired" => taken.expired.push(id),
-            b"stopped" => taken.passed = true,
-            b"passed" => taken.left_behind = true,
-            b"missing" => {
-                tracing::error!(%id, queue = &*taking.queue, "I10: a queue named a missing execution");
-            }
-            record => {
-                let besides = reply::next(&mut items)?;
-                let (entry, changed) = Entry::decode_claimed(id, record)?;
-                shared.tally.add_changed(changed.as_ref());
-                let place = places.next().copied().unwrap_or(u32::MAX);
-                if entry.execution.phase.grant().is_some() {
-                    taken.aside.push((place, taking.lane, entry, reply::number(&besides)?));
-                    continue;
-                }
-                let payload = reply::some_bytes(besides)?;
-                let payload = entry.payload.clone().unwrap_or(payload);
-                taken.tasks.push((place, entry, payload));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The entry that stands first now; none when the queue is empty.
-fn read_front(
-    partition: u16,
-    items: &mut impl Iterator<Item = Value>,
-) -> Result<Option<Candidate>, EngineError> {
-    let score = reply::next(items)?;
-    let id = reply::next(items)?;
-    let expired = reply::number(&reply::next(items)?)? == 1;
-    if reply::bytes(id.clone())?.is_none_or(|id| id.is_empty()) {
-        return Ok(None);
-    }
-    let id = reply::execution_id(partition, id)?;
-    Ok(Some(Candidate { score: reply::number(&score)?, id, expired }))
 }

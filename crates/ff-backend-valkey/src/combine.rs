@@ -18,8 +18,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::apply::{Done, Job, TRIES_MOST, number};
-use crate::commit::{Committed, ITEMS_MOST};
-use crate::crowd;
+use crate::commit::{self, Committed, ITEMS_MOST};
 use crate::item::{Bundle, Times, bundle};
 use crate::net::Net;
 use crate::read::{Known, read, read_more};
@@ -258,7 +257,7 @@ impl<'a> Party<'a> {
 
     async fn commit(&self, bundle: &Bundle) -> Result<Committed, EngineError> {
         let freeing = self.waiting[0].job.is_freeing();
-        let sent = crowd::send(self.shared, vec![Arc::clone(&bundle.group)], freeing).await;
+        let sent = commit::send(self.shared, vec![Arc::clone(&bundle.group)], freeing).await;
         if sent.is_err() {
             self.forget();
         }

@@ -11,6 +11,7 @@ use redis::{Cmd, Value};
 use uuid::Uuid;
 
 use crate::change::Changes;
+use crate::crowd::{self, Joint, Which};
 use crate::item::Times;
 use crate::log::NUMBERS;
 use crate::store::{Shared, join_all};
@@ -207,11 +208,45 @@ impl Group {
     }
 }
 
-/// Sends groups, each committed on its own. In a cluster all are of one home. `freeing` ones may be
-/// written when memory is short.
+/// Groups of one caller that fit into one call, each committed on its own. In a cluster all are of
+/// one home.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    groups: Vec<Arc<Group>>,
+    /// They may be written when memory is short.
+    freeing: bool,
+}
+
+impl Joint for Batch {
+    type Answer = Vec<Committed>;
+    type Load = Load;
+
+    fn joins(&self, load: &mut Load) -> bool {
+        load.takes(&self.groups)
+    }
+
+    async fn send(shared: &Shared, all: &[Self]) -> Result<Vec<Vec<Committed>>, EngineError> {
+        let groups: Vec<&Group> =
+            all.iter().flat_map(|batch| &batch.groups).map(AsRef::as_ref).collect();
+        let freeing = all.first().is_some_and(|batch| batch.freeing);
+        let mut committed = send_groups(shared, &groups, freeing).await?.into_iter();
+        Ok(all.iter().map(|batch| committed.by_ref().take(batch.groups.len()).collect()).collect())
+    }
+}
+
+/// Sends groups that fit into one call. `freeing` ones may be written when memory is short.
 pub(crate) async fn send(
+    shared: &Arc<Shared>,
+    groups: Vec<Arc<Group>>,
+    freeing: bool,
+) -> Result<Vec<Committed>, EngineError> {
+    let which: Which<Batch> = if freeing { |it| &it.freeing } else { |it| &it.commits };
+    crowd::send(shared, which, Batch { groups, freeing }).await
+}
+
+async fn send_groups(
     shared: &Shared,
-    groups: &[Arc<Group>],
+    groups: &[&Group],
     freeing: bool,
 ) -> Result<Vec<Committed>, EngineError> {
     let Some(first) = groups.first() else { return Ok(Vec::new()) };
@@ -243,7 +278,7 @@ pub(crate) async fn send(
 fn read_reply(
     shared: &Shared,
     reply: &[Value],
-    groups: &[Arc<Group>],
+    groups: &[&Group],
 ) -> Result<Vec<Committed>, EngineError> {
     let Some((time, mut numbers)) = reply.split_first() else {
         return Err(EngineError::bug("ff_commit answered nothing"));

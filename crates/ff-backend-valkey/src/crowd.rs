@@ -1,10 +1,11 @@
-//! Commits of many callers at once, in few calls.
+//! What many callers ask for at once, in few calls.
 //!
-//! A call of a function costs the server more than an item in it. So only a few commits are under
-//! way at a time; what other callers bring meanwhile waits and goes with the next call. A caller
-//! alone sends at once. In a cluster every group goes its own way, since a call is of one partition.
+//! A call of a function costs the server more than an item in it. So only a few calls of a kind are
+//! under way at a time; what other callers bring meanwhile waits and goes with the next call. A caller
+//! alone sends at once. In a cluster everything goes its own way, since a call is of one partition.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,125 +13,174 @@ use ff_core::error::EngineError;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::commit::{self, Committed, Group, Load};
+use crate::ask::Ask;
+use crate::commit::Batch;
 use crate::store::Shared;
 
 /// Calls under way at a time: while the server works on one, the next is on its way.
 const CALLS_MOST: usize = 2;
 
-/// One crowd for each of the two functions.
-#[derive(Debug, Default)]
-pub(crate) struct Crowds([Mutex<Crowd>; 2]);
+/// What a caller brings.
+pub(crate) trait Joint: fmt::Debug + Send + Sync + Sized + 'static {
+    type Answer: Send + 'static;
+    /// How much a call holds so far.
+    type Load: Default;
 
+    /// Adds it to a call; false, and the load unchanged, when it is too much for it.
+    fn joins(&self, load: &mut Self::Load) -> bool;
+
+    /// One call for all of these: an answer for each.
+    fn send(
+        shared: &Shared,
+        all: &[Self],
+    ) -> impl Future<Output = Result<Vec<Self::Answer>, EngineError>> + Send;
+}
+
+/// One crowd for each function that many call.
 #[derive(Debug, Default)]
-struct Crowd {
-    under_way: usize,
-    /// Bounded by the callers: each waits for its own entry.
-    waiting: VecDeque<Waiting>,
+pub(crate) struct Crowds {
+    pub(crate) commits: Crowd<Batch>,
+    pub(crate) freeing: Crowd<Batch>,
+    pub(crate) claims: Crowd<Ask>,
 }
 
 #[derive(Debug)]
-struct Waiting {
-    groups: Vec<Arc<Group>>,
+pub(crate) struct Crowd<J: Joint>(Mutex<Line<J>>);
+
+impl<J: Joint> Default for Crowd<J> {
+    fn default() -> Self {
+        Self(Mutex::new(Line { under_way: 0, waiting: VecDeque::new() }))
+    }
+}
+
+#[derive(Debug)]
+struct Line<J: Joint> {
+    under_way: usize,
+    /// Bounded by the callers: each waits for its own entry.
+    waiting: VecDeque<Waiting<J>>,
+}
+
+struct Waiting<J: Joint> {
+    brought: J,
     since: Instant,
-    answer: oneshot::Sender<Result<Vec<Committed>, EngineError>>,
+    answer: oneshot::Sender<Result<J::Answer, EngineError>>,
 }
 
-impl Crowds {
-    fn lock(&self, freeing: bool) -> MutexGuard<'_, Crowd> {
-        self.0[usize::from(freeing)].lock().unwrap_or_else(PoisonError::into_inner)
+impl<J: Joint> fmt::Debug for Waiting<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("brought", &self.brought).finish_non_exhaustive()
     }
 }
 
-/// Commits groups that fit into one call.
-pub(crate) async fn send(
+/// Which crowd somebody joins.
+pub(crate) type Which<J> = fn(&Crowds) -> &Crowd<J>;
+
+/// Sends what fits into one call, alone or with what others bring.
+pub(crate) async fn send<J: Joint>(
     shared: &Arc<Shared>,
-    groups: Vec<Arc<Group>>,
-    freeing: bool,
-) -> Result<Vec<Committed>, EngineError> {
+    which: Which<J>,
+    brought: J,
+) -> Result<J::Answer, EngineError> {
     if shared.client.is_cluster() {
-        return commit::send(shared, &groups, freeing).await;
+        return send_one(shared, brought).await;
     }
-    let answered = {
-        let mut crowd = shared.crowds.lock(freeing);
-        if crowd.under_way < CALLS_MOST {
-            crowd.under_way += 1;
-            None
-        } else {
-            let (answer, answered) = oneshot::channel();
-            crowd.waiting.push_back(Waiting {
-                groups: groups.clone(),
-                since: Instant::now(),
-                answer,
-            });
-            Some(answered)
+    let (answer, answered) = oneshot::channel();
+    let turn = {
+        let mut line = which(&shared.crowds).lock();
+        let turn = (line.under_way < CALLS_MOST).then(|| {
+            line.under_way += 1;
+            Turn { shared: Arc::clone(shared), which, idle: false }
+        });
+        match turn {
+            Some(turn) if line.under_way == 1 => Err((turn, brought)),
+            turn => {
+                line.waiting.push_back(Waiting { brought, since: Instant::now(), answer });
+                Ok(turn)
+            }
         }
     };
-    match answered {
-        None => {
-            let _turn = Turn { shared: Arc::clone(shared), freeing, idle: false };
-            commit::send(shared, &groups, freeing).await
-        }
-        Some(answered) => {
-            let gone = |_| EngineError::unavailable("the store was closed before it sent this");
-            answered.await.map_err(gone)?
-        }
+    match turn {
+        // Nobody else is there.
+        Err((_turn, brought)) => return send_one(shared, brought).await,
+        Ok(Some(turn)) => drop(tokio::spawn(turn.serve())),
+        Ok(None) => {}
     }
+    let gone = |_| EngineError::unavailable("the store was closed before it sent this");
+    answered.await.map_err(gone)?
+}
+
+async fn send_one<J: Joint>(shared: &Shared, brought: J) -> Result<J::Answer, EngineError> {
+    let mut answers = J::send(shared, &[brought]).await?;
+    answers.pop().ok_or_else(|| EngineError::bug("a call has no answer"))
 }
 
 /// The right to have a call under way. Whoever is done with it, or gives up, passes it on.
-struct Turn {
+struct Turn<J: Joint> {
     shared: Arc<Shared>,
-    freeing: bool,
+    which: Which<J>,
     /// It was passed on, and nobody has taken it up yet.
     idle: bool,
 }
 
-impl Drop for Turn {
+impl<J: Joint> Drop for Turn<J> {
     /// A runtime that shuts down drops at once what is spawned on it: then, and where there is no
     /// runtime, nobody will serve those who wait, and they learn of it.
     fn drop(&mut self) {
-        let mut crowd = self.shared.crowds.lock(self.freeing);
+        let mut line = (self.which)(&self.shared.crowds).lock();
         let runtime = tokio::runtime::Handle::try_current().ok();
-        let runtime = runtime.filter(|_| !self.idle && !crowd.waiting.is_empty());
+        let runtime = runtime.filter(|_| !self.idle && !line.waiting.is_empty());
         let left = match runtime {
             Some(_) => VecDeque::new(),
             None => {
-                crowd.under_way -= 1;
-                std::mem::take(&mut crowd.waiting)
+                line.under_way -= 1;
+                std::mem::take(&mut line.waiting)
             }
         };
         // What is dropped or spawned here may take the lock.
-        drop(crowd);
+        drop(line);
         drop(left);
         if let Some(runtime) = runtime {
-            let (shared, freeing) = (Arc::clone(&self.shared), self.freeing);
-            runtime.spawn(Self { shared, freeing, idle: true }.serve());
+            let (shared, which) = (Arc::clone(&self.shared), self.which);
+            runtime.spawn(Self { shared, which, idle: true }.serve());
         }
     }
 }
 
-impl Turn {
+impl<J: Joint> Turn<J> {
     /// One call for as many as wait and fit into it.
     async fn serve(mut self) {
         self.idle = false;
-        let served = self.shared.crowds.lock(self.freeing).take(self.shared.options.call_timeout);
-        let groups: Vec<_> = served.iter().flat_map(|waiting| waiting.groups.clone()).collect();
-        let mut outcome = commit::send(&self.shared, &groups, self.freeing).await;
-        for waiting in served {
-            let own = match &mut outcome {
-                Ok(committed) => Ok(committed.drain(..waiting.groups.len()).collect()),
-                Err(error) => Err(error.clone()),
-            };
-            let _ = waiting.answer.send(own);
+        // Who is about to come goes along.
+        tokio::task::yield_now().await;
+        let patience = self.shared.options.call_timeout;
+        let (all, answers) = (self.which)(&self.shared.crowds).lock().take(patience);
+        match J::send(&self.shared, &all).await {
+            Ok(outcomes) => {
+                for (answer, outcome) in answers.into_iter().zip(outcomes) {
+                    let _ = answer.send(Ok(outcome));
+                }
+            }
+            Err(error) => {
+                for answer in answers {
+                    let _ = answer.send(Err(error.clone()));
+                }
+            }
         }
     }
 }
 
-impl Crowd {
+impl<J: Joint> Crowd<J> {
+    fn lock(&self) -> MutexGuard<'_, Line<J>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Answers<J> = Vec<oneshot::Sender<Result<<J as Joint>::Answer, EngineError>>>;
+
+impl<J: Joint> Line<J> {
     /// As much of what waits as goes into one call. What nobody waits for any more is not sent.
-    fn take(&mut self, patience: Duration) -> Vec<Waiting> {
-        let (mut served, mut load) = (Vec::new(), Load::default());
+    fn take(&mut self, patience: Duration) -> (Vec<J>, Answers<J>) {
+        let (mut all, mut answers, mut load) = (Vec::new(), Vec::new(), J::Load::default());
         while let Some(waiting) = self.waiting.pop_front() {
             if waiting.answer.is_closed() {
                 continue;
@@ -140,12 +190,13 @@ impl Crowd {
                 let _ = waiting.answer.send(Err(late));
                 continue;
             }
-            if !load.takes(&waiting.groups) {
+            if !waiting.brought.joins(&mut load) {
                 self.waiting.push_front(waiting);
                 break;
             }
-            served.push(waiting);
+            all.push(waiting.brought);
+            answers.push(waiting.answer);
         }
-        served
+        (all, answers)
     }
 }

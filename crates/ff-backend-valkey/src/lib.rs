@@ -6,6 +6,7 @@
 //! store: which entry of a queue comes first. ARCHITECTURE.md explains layout and wake on one page.
 
 mod apply;
+mod ask;
 mod attendance;
 mod audit;
 mod boot;

@@ -40,8 +40,8 @@ pub(crate) async fn mend(
 ) -> Result<bool, EngineError> {
     for _ in 0..TRIES {
         let bundle = mended(shared, subject, places).await?;
-        let groups = [Arc::clone(&bundle.group)];
-        let outcome = commit::send(shared, &groups, true).await?.pop();
+        let groups = vec![Arc::clone(&bundle.group)];
+        let outcome = commit::send(shared, groups, true).await?.pop();
         if let Some(Committed::Done(numbers)) = outcome {
             shared.committed(bundle, &numbers);
             return Ok(true);

@@ -25,6 +25,9 @@ use crate::store::Shared;
 /// passed over no longer than that.
 const FRESH: Duration = Duration::from_millis(50);
 
+/// How many entries stand behind a front of which only that is known: any number.
+const ANY: u32 = u32::MAX;
+
 /// Lanes that a process remembers; beyond that it forgets those it has not claimed from just now.
 const LANES_MOST: usize = 1000;
 
@@ -37,6 +40,16 @@ pub(crate) struct Candidate {
     pub(crate) expired: bool,
 }
 
+/// What a claim left in a queue.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) first: Candidate,
+    /// How many stand behind it.
+    pub(crate) behind: u32,
+    /// The score of one of these, counted from 1; 0: of the first.
+    pub(crate) ahead: (u32, i64),
+}
+
 /// The front of one queue of one partition.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
@@ -45,12 +58,16 @@ pub(crate) struct Queue {
     required: Capabilities,
     /// Best first.
     front: Vec<Candidate>,
-    /// Nothing stands behind the front.
-    complete: bool,
-    /// No entry behind the front has a lower score.
+    /// How many entries stand behind the front, as far as is known.
+    behind: u32,
+    /// None of them has a lower score.
     floor: i64,
-    /// Entries behind the front that claims under way may get.
+    /// The score of one of them, counted from 1; 0 when none is known.
+    ahead: (u32, i64),
+    /// Those that claims under way may get.
     promised: u32,
+    /// Entries, known or not, that calls under way ask for.
+    asked: u32,
 }
 
 /// What to take from one queue.
@@ -131,12 +148,15 @@ impl Views {
         if views.len() > LANES_MOST {
             views.retain(|_, view| view.looked_at.is_some_and(|at| at.elapsed() < FRESH));
         }
+        let mut before = Vec::with_capacity(lanes.len());
         for lane in lanes {
             let view = views.entry(lane.clone()).or_default();
             view.looked_at = Some(begun);
-            view.queues.clear();
+            before.push(std::mem::take(&mut view.queues));
         }
         for (lane, queue) in queues {
+            let known = before[lane].iter().position(|known| known.is_as(&queue));
+            let queue = known.map_or(queue, |known| before[lane].swap_remove(known));
             if let Some(view) = views.get_mut(&lanes[lane]) {
                 view.queues.push(queue);
             }
@@ -150,20 +170,17 @@ impl Views {
         let Some(view) = views.get_mut(lane) else { return };
         let known = view.find(at.id.partition(), queue);
         match known {
-            Some(known) if known.complete || known.front.first().is_some_and(|f| at < *f) => {
+            Some(known) if known.behind == 0 || known.front.first().is_some_and(|f| at < *f) => {
                 let place = known.front.partition_point(|candidate| *candidate < at);
                 known.front.insert(place, at);
             }
-            Some(_) => {}
-            None => view.queues.push(Queue {
-                partition: at.id.partition(),
-                name: Arc::clone(queue),
-                required: required.clone(),
-                front: vec![at],
-                complete: true,
-                floor: at.score,
-                promised: 0,
-            }),
+            Some(known) => known.behind = known.behind.saturating_add(1),
+            None => {
+                let (name, required) = (Arc::clone(queue), required.clone());
+                let front = vec![at];
+                let made = Queue::new(at.id.partition(), name, required, front, (0, at.score));
+                view.queues.push(made);
+            }
         }
     }
 
@@ -174,9 +191,8 @@ impl Views {
         let view = views.entry(lane.to_owned()).or_default();
         if view.find(partition, queue).is_none() {
             let (front, name) = (Vec::new(), queue.into());
-            let (complete, floor, promised) = (false, i64::MIN, 0);
-            let queue = Queue { partition, name, required, front, complete, floor, promised };
-            view.queues.push(queue);
+            let found = Queue::new(partition, name, required, front, (ANY, i64::MIN));
+            view.queues.push(found);
         }
     }
 
@@ -192,20 +208,21 @@ impl Views {
         let mut views = self.lock();
         let view = lane_of(queue).and_then(|lane| views.get_mut(lane));
         let known = view.and_then(|view| view.find(partition, queue));
-        known.is_some_and(|queue| !queue.complete || !queue.front.is_empty())
+        known.is_some_and(|queue| queue.behind > 0 || !queue.front.is_empty())
     }
 
-    /// What a claim left at the front of a queue.
-    pub(crate) fn note_front(&self, partition: u16, queue: &str, front: Option<Candidate>) {
+    /// What a claim left in a queue.
+    pub(crate) fn note_front(&self, taking: &Taking, front: Option<&Front>) {
+        let (partition, queue) = (taking.partition, &*taking.queue);
         let Some(lane) = lane_of(queue) else { return };
         let mut views = self.lock();
         let Some(view) = views.get_mut(lane) else { return };
         match front {
             None => view.queues.retain(|q| q.partition != partition || &*q.name != queue),
             Some(front) => {
+                let asked = u32::try_from(taking.places.len()).unwrap_or(u32::MAX);
                 if let Some(known) = view.find(partition, queue) {
-                    (known.front, known.complete) = (vec![front], false);
-                    (known.floor, known.promised) = (front.score, 0);
+                    known.learn(front, asked);
                 }
             }
         }
@@ -300,28 +317,74 @@ impl LaneView {
 }
 
 impl Queue {
+    /// With so many entries behind its front, none of them with a lower score than this.
+    const fn new(
+        partition: u16,
+        name: Arc<str>,
+        required: Capabilities,
+        front: Vec<Candidate>,
+        (behind, floor): (u32, i64),
+    ) -> Self {
+        let (ahead, promised, asked) = ((0, floor), 0, 0);
+        Self { partition, name, required, front, behind, floor, ahead, promised, asked }
+    }
+
+    /// What the store said after a call that had asked for so many entries. Other calls under way will
+    /// get what stands first.
+    fn learn(&mut self, &Front { first, behind, ahead }: &Front, asked: u32) {
+        self.asked = self.asked.saturating_sub(asked);
+        (self.floor, self.ahead, self.promised) = (first.score, ahead, self.asked);
+        if self.asked == 0 {
+            (self.front, self.behind) = (vec![first], behind);
+        } else {
+            (self.front, self.behind) = (Vec::new(), behind.saturating_add(1));
+            self.ahead.0 += 1;
+        }
+    }
+
+    /// Whether a look that found no more than a score says nothing that is not known.
+    fn is_as(&self, looked: &Self) -> bool {
+        let is_first = |first: &Candidate| first.score == looked.floor;
+        looked.front.is_empty()
+            && self.front.first().is_some_and(is_first)
+            && self.partition == looked.partition
+            && self.name == looked.name
+    }
+
     /// Where it stands among others: by its first known entry, or by what may be behind; none when
-    /// nothing can be there. What other claims of this process are about to take ages it by the
-    /// slack each, so that they spread over queues; a lower priority it still precedes.
+    /// nothing can be there.
     fn rank(&self, slack_ms: u32) -> Option<(i64, Option<ExecutionId>)> {
         match self.front.first() {
             Some(first) => Some((first.score, Some(first.id))),
-            None if self.complete => None,
-            None => {
-                let aged = i64::from(self.promised) * i64::from(slack_ms);
-                Some((self.floor.saturating_add(aged), None))
-            }
+            None if self.promised >= self.behind => None,
+            None => Some((self.expected(slack_ms), None)),
         }
+    }
+
+    /// The score that the next entry behind the front may have, when other claims of this process
+    /// have got theirs: evenly up to the one that is known ahead, and behind that by the slack each,
+    /// so that claims spread over queues. The store sees to it that nothing is taken before what is
+    /// older by more than the slack.
+    fn expected(&self, slack_ms: u32) -> i64 {
+        let ((known, ahead), promised) = (self.ahead, self.promised);
+        if promised < known {
+            let share = i64::from(promised + 1);
+            return self.floor + (ahead - self.floor).max(0) * share / i64::from(known);
+        }
+        let aged = i64::from(promised - known) * i64::from(slack_ms);
+        ahead.max(self.floor).saturating_add(aged)
     }
 
     /// Takes its first entry; none: one that is not known, of a queue that goes on.
     fn take(&mut self) -> Option<Candidate> {
         if self.front.is_empty() {
             self.promised += 1;
+            self.asked += 1;
             return None;
         }
         let first = self.front.remove(0);
         self.floor = first.score;
+        self.asked += u32::from(!first.expired);
         Some(first)
     }
 }
@@ -392,6 +455,6 @@ async fn read_queue(
         return Ok(None);
     };
     let floor = front.last().map_or(score, |last| last.score);
-    let (name, promised) = (name.into(), 0);
-    Ok(Some((lane, Queue { partition, name, required, front, complete, floor, promised })))
+    let behind = (if complete { 0 } else { ANY }, floor);
+    Ok(Some((lane, Queue::new(partition, name.into(), required, front, behind))))
 }

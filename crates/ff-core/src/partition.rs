@@ -83,11 +83,27 @@ pub fn partition_of(bytes: &[u8], count: u16) -> u16 {
 
 /// CRC16-XMODEM: the hash that Valkey's cluster uses for its slots too.
 pub fn crc16(bytes: &[u8]) -> u16 {
-    let shift = |crc: u16| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
-    bytes
-        .iter()
-        .fold(0, |crc, &byte| (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| shift(crc)))
+    bytes.iter().fold(0, |crc: u16, byte| {
+        let [first, _] = crc.to_be_bytes();
+        (crc << 8) ^ CRC16_OF_BYTE[usize::from(first ^ byte)]
+    })
 }
+
+/// The hash of each byte alone.
+const CRC16_OF_BYTE: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut byte: usize = 0;
+    while byte < table.len() {
+        let (mut crc, mut bit) = ((byte as u16) << 8, 0);
+        while bit < 8 {
+            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {

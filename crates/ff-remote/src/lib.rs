@@ -22,7 +22,7 @@
 //!
 //! # async fn submit() -> Result<(), Box<dyn std::error::Error>> {
 //! let remote = Remote::connect("http://127.0.0.1:7171", Options::default()).await?;
-//! let id = ExecutionId::solo(uuid::Uuid::now_v7(), &remote.settings().partitions);
+//! let id = ExecutionId::mint(&remote.settings().partitions);
 //! let submit = Submit::new(id, LaneId::new("emails")?, Kind::new("send")?);
 //! let submitted = remote.call(submit).await?;
 //! # let _ = submitted;

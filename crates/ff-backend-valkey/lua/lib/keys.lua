@@ -46,6 +46,5 @@ end
 
 -- The text form of a uuid of 16 bytes.
 local function uuid_text(raw)
-  return string.format('%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x',
-    string.byte(raw, 1, 16))
+  return string.format('%08x-%04x-%04x-%04x-%04x%08x', struct.unpack('>I4I2I2I2I2I4', raw))
 end

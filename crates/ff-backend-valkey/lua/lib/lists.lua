@@ -9,6 +9,15 @@ local function append(list, a, b)
   end
 end
 
+-- Appends so much of another list.
+local function append_all(list, args, from, to)
+  local n = #list
+  for i = from, to do
+    n = n + 1
+    list[n] = args[i]
+  end
+end
+
 -- The list under a key of a map, made when it is not there.
 local function under(map, key)
   local list = map[key]

@@ -29,7 +29,3 @@ local function append_events(prefix, home, events, count)
   local id = redis.call('XADD', log_key(prefix, home), '0-*', 'e', events)
   return entry_number(id) * NUMBERS - count + 1
 end
-
-local function framed(event)
-  return struct.pack('>I3', #event) .. event
-end

@@ -8,7 +8,6 @@
 -- the body.
 
 local HEAD = '>I6I6I4I4I4BBI2'
-local HEAD_BEHIND_NUMBER = '>I6I4I4I4BBI2'
 local HEAD_BYTES = 28
 local EPOCH_AT = 17
 local FLAGS_AT = 26

@@ -68,26 +68,14 @@ impl Target {
     }
 
     pub(crate) fn submit(&self, payload: &Content) -> Submit {
-        let id = ExecutionId::solo(Uuid::now_v7(), &self.backend.settings().partitions);
-        self.submit_as(id, payload)
-    }
-
-    /// Submits for one call. Those of more than one stand in one partition, chosen at random: what
-    /// one partition holds travels as one call and is written at once on every store, while ids
-    /// that go where they fall would make a call of each.
-    pub(crate) fn submits(&self, count: u64, payload: &Content) -> Vec<Submit> {
-        if count == 1 {
-            return vec![self.submit(payload)];
-        }
-        let partitions = &self.backend.settings().partitions;
-        let partition = ExecutionId::solo(Uuid::now_v7(), partitions).partition();
-        let ids = (0..count).map(|_| ExecutionId::solo_in(partition, partitions));
-        ids.map(|id| self.submit_as(id, payload)).collect()
-    }
-
-    fn submit_as(&self, id: ExecutionId, payload: &Content) -> Submit {
+        let id = ExecutionId::mint(&self.backend.settings().partitions);
         let submit = Submit::new(id, self.lane.clone(), self.kind.clone());
         Submit { payload: payload.clone(), ..submit }
+    }
+
+    /// Submits for one call.
+    pub(crate) fn submits(&self, count: u64, payload: &Content) -> Vec<Submit> {
+        (0..count).map(|_| self.submit(payload)).collect()
     }
 
     pub(crate) fn claim(&self, max: u32) -> Claim {

@@ -110,10 +110,10 @@ impl Client {
     }
 
     fn prepare(&self, submission: Submission, now: TimestampMs) -> Result<Submit, SdkError> {
-        let (uuid, partitions) = (Uuid::now_v7(), &self.backend().settings().partitions);
+        let partitions = &self.backend().settings().partitions;
         let id = match submission.key()? {
-            Some(key) => ExecutionId::for_key(uuid, &self.namespace, &key, partitions),
-            None => ExecutionId::solo(uuid, partitions),
+            Some(key) => ExecutionId::for_key(Uuid::now_v7(), &self.namespace, &key, partitions),
+            None => ExecutionId::mint(partitions),
         };
         submission.operation(id, &self.namespace, now)
     }

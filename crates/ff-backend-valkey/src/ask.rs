@@ -1,0 +1,226 @@
+//! What a claim asks of the store in one call of `ff_claim`, and what that brings.
+
+use std::sync::Arc;
+
+use ff_core::error::EngineError;
+use ff_core::id::{ExecutionId, Home, LaneId, LeaseId, Namespace};
+use ff_core::limits;
+use ff_core::time::TimestampMs;
+use redis::{Cmd, Value};
+use uuid::Uuid;
+
+use crate::crowd::{self, Joint};
+use crate::record::Entry;
+use crate::reply;
+use crate::store::Shared;
+use crate::view::{Candidate, Front, Taking};
+
+/// Tasks of several claims that go with one call: a reply holds the payloads of as many.
+pub(crate) const JOINT_TASKS: usize = limits::CLAIM_REPLY_BYTES / limits::PAYLOAD_BYTES;
+
+/// Entries of one lane for one worker.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) ttl_ms: u64,
+    pub(crate) who: Vec<u8>,
+    pub(crate) event_tail: Vec<u8>,
+    pub(crate) namespace: Namespace,
+    pub(crate) lane: LaneId,
+    /// Bytes that its tasks may have; the first may have more, unless there is `any` already.
+    pub(crate) bytes_left: usize,
+    pub(crate) any: bool,
+    pub(crate) limits: Limits,
+    /// From this instant on the worker counts as silent.
+    pub(crate) until: TimestampMs,
+    /// Ids of leases count up from here.
+    pub(crate) seed: Uuid,
+    pub(crate) takings: Vec<Taking>,
+}
+
+/// Which executions stand under limits, and what becomes of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limits {
+    /// Those that say so are set aside.
+    Own,
+    /// All are.
+    All,
+    /// Those that say so are left.
+    Pass,
+}
+
+/// Place in the claim, record and payload of what was taken.
+pub(crate) type Leased = (u32, Entry, bytes::Bytes);
+
+/// Place in the claim, place of its lane, record and score of what was set aside.
+pub(crate) type SetAside = (u32, usize, Entry, i64);
+
+/// What one call brought.
+#[derive(Default)]
+pub(crate) struct Taken {
+    pub(crate) tasks: Vec<Leased>,
+    pub(crate) aside: Vec<SetAside>,
+    pub(crate) expired: Vec<ExecutionId>,
+    pub(crate) left_behind: bool,
+    pub(crate) late: bool,
+    /// It met members of flows that let none be claimed.
+    pub(crate) passed: bool,
+    /// It stopped before an entry that it might have taken.
+    pub(crate) stopped: bool,
+}
+
+impl Ask {
+    fn wanted(&self) -> usize {
+        self.takings.iter().map(|taking| taking.places.len()).sum()
+    }
+
+    fn write(&self, call: &mut Cmd) {
+        call.arg(self.namespace.as_str()).arg(self.lane.as_str());
+        call.arg(self.ttl_ms).arg(&self.who).arg(&self.event_tail);
+        call.arg(self.bytes_left).arg(u8::from(self.any));
+        call.arg(match self.limits {
+            Limits::Own => "own",
+            Limits::All => "all",
+            Limits::Pass => "pass",
+        });
+        call.arg(self.until.0).arg(self.takings.len());
+        for taking in &self.takings {
+            let score = taking.bound.map_or(i64::MAX >> 10, |(score, _)| score);
+            let id = taking.bound.map_or(Uuid::max(), |(_, id)| id.uuid());
+            let places = taking.places.iter();
+            let lease_ids: Vec<u8> = places
+                .flat_map(|place| *LeaseId::from_seed(self.seed, *place).uuid().as_bytes())
+                .collect();
+            let home = Home::partition(taking.partition).to_string();
+            call.arg(home).arg(&*taking.queue).arg(score);
+            call.arg(&id.as_bytes()[..]).arg(lease_ids);
+        }
+    }
+
+    /// In a cluster all keys of the partition that a claim writes; the records it reads first.
+    fn keys(&self, shared: &Shared) -> Vec<String> {
+        let Some(taking) = self.takings.first() else { return Vec::new() };
+        let (keys, partition) = (&shared.keys, taking.partition);
+        let mut named = vec![keys.events(partition)];
+        if shared.client.is_cluster() {
+            named.push(keys.queue(partition, &taking.queue));
+            named.extend(["ready", "leases"].map(|name| keys.index(partition, name)));
+            named.push(keys.lanes(&Home::partition(partition), &self.namespace));
+        }
+        named
+    }
+}
+
+/// What joins a call: how many tasks may come of it, and whether something goes alone.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    tasks: usize,
+    closed: bool,
+}
+
+impl Joint for Ask {
+    type Answer = Taken;
+    type Load = Load;
+
+    fn joins(&self, load: &mut Load) -> bool {
+        let tasks = load.tasks + self.wanted();
+        let alone = self.limits == Limits::Pass;
+        let fits = !load.closed && !alone && tasks <= JOINT_TASKS;
+        if !fits && load.tasks > 0 {
+            return false;
+        }
+        *load = Load { tasks, closed: alone };
+        true
+    }
+
+    async fn send(shared: &Shared, all: &[Self]) -> Result<Vec<Taken>, EngineError> {
+        let first = all.first().and_then(|ask| Some((ask, ask.takings.first()?.partition)));
+        let Some((first, partition)) = first else {
+            return Ok(all.iter().map(|_| Taken::default()).collect());
+        };
+        let mut call = shared.function("ff_claim");
+        let keys = first.keys(shared);
+        call.arg(keys.len()).arg(keys);
+        shared.begin(&mut call).arg(shared.options.fifo_slack_ms).arg(all.len());
+        all.iter().for_each(|ask| ask.write(&mut call));
+        let mut items = reply::array(shared.send(partition, &call).await?)?.into_iter();
+        let now = reply::instant(&reply::next(&mut items)?)?;
+        shared.clock.note(&Home::partition(partition), now);
+        all.iter().map(|ask| read(shared, ask, reply::next(&mut items)?)).collect()
+    }
+}
+
+/// Sends what fits into one call.
+pub(crate) async fn send(shared: &Arc<Shared>, ask: Ask) -> Result<Taken, EngineError> {
+    crowd::send(shared, |crowds| &crowds.claims, ask).await
+}
+
+fn read(shared: &Shared, ask: &Ask, reply: Value) -> Result<Taken, EngineError> {
+    let mut items = reply::array(reply)?.into_iter();
+    let mut taken = Taken { late: items.len() == 0, ..Taken::default() };
+    if !taken.late {
+        for taking in &ask.takings {
+            read_queue(shared, taking, reply::next(&mut items)?, &mut taken)?;
+        }
+    }
+    Ok(taken)
+}
+
+/// What was met in one queue.
+fn read_queue(
+    shared: &Shared,
+    taking: &Taking,
+    reply: Value,
+    taken: &mut Taken,
+) -> Result<(), EngineError> {
+    let mut items = reply::array(reply)?.into_iter();
+    taken.stopped |= reply::number(&reply::next(&mut items)?)? == 1;
+    let front = read_front(taking.partition, &mut items)?;
+    shared.views.note_front(taking, front.as_ref());
+    let mut places = taking.places.iter();
+    while let Some(id) = items.next() {
+        let id = reply::execution_id(taking.partition, id)?;
+        match &reply::some_bytes(reply::next(&mut items)?)?[..] {
+            b"expired" => taken.expired.push(id),
+            b"stopped" => taken.passed = true,
+            b"passed" => taken.left_behind = true,
+            b"missing" => {
+                tracing::error!(%id, queue = &*taking.queue, "I10: a queue named a missing execution");
+            }
+            record => {
+                let besides = reply::next(&mut items)?;
+                let (entry, changed) = Entry::decode_claimed(id, record)?;
+                shared.tally.add_changed(changed.as_ref());
+                let place = places.next().copied().unwrap_or(u32::MAX);
+                if entry.execution.phase.grant().is_some() {
+                    taken.aside.push((place, taking.lane, entry, reply::number(&besides)?));
+                    continue;
+                }
+                let payload = reply::some_bytes(besides)?;
+                let payload = entry.payload.clone().unwrap_or(payload);
+                taken.tasks.push((place, entry, payload));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What stands in a queue now; none when it is empty.
+fn read_front(
+    partition: u16,
+    items: &mut impl Iterator<Item = Value>,
+) -> Result<Option<Front>, EngineError> {
+    let standing = reply::number(&reply::next(items)?)?;
+    let (score, id) = (reply::next(items)?, reply::next(items)?);
+    let expired = reply::number(&reply::next(items)?)? == 1;
+    let (ahead, ahead_score) = (reply::number(&reply::next(items)?)?, reply::next(items)?);
+    if standing == 0 {
+        return Ok(None);
+    }
+    let id = reply::execution_id(partition, id)?;
+    let count = |number: i64| u32::try_from(number - 1).unwrap_or_default();
+    Ok(Some(Front {
+        first: Candidate { score: reply::number(&score)?, id, expired },
+        behind: count(standing),
+        ahead: (count(ahead), reply::number(&ahead_score)?),
+    }))
+}

@@ -2,7 +2,7 @@
 -- have to be asked first. It decides nothing but the order: what a claim makes of an execution is
 -- noted in short before the record's body and worked out by whoever reads it.
 -- Several claims may come in one call; what they take of one partition is written together.
--- Keys: one of the home, for routing. In a cluster there is one queue, and the keys are those that are
+-- Keys: one of the home, for routing. In a cluster all is of one partition, and the keys are those that are
 -- written, apart from records, timers and counts of flows, which are read before anything is written.
 -- Arguments: call version; prefix; how much younger than the bound an entry may be; number of claims.
 -- Each claim: namespace; lane; ttl; who (bytes that end the noted claim); middle and end of the

@@ -1,5 +1,6 @@
 //! What a claim asks of the store in one call of `ff_claim`, and what that brings.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ff_core::error::EngineError;
@@ -96,17 +97,14 @@ impl Ask {
         }
     }
 
-    /// In a cluster all keys of the partition that a claim writes; the records it reads first.
-    fn keys(&self, shared: &Shared) -> Vec<String> {
-        let Some(taking) = self.takings.first() else { return Vec::new() };
-        let (keys, partition) = (&shared.keys, taking.partition);
-        let mut named = vec![keys.events(partition)];
-        if shared.client.is_cluster() {
-            named.push(keys.queue(partition, &taking.queue));
-            named.extend(["ready", "leases"].map(|name| keys.index(partition, name)));
-            named.push(keys.lanes(&Home::partition(partition), &self.namespace));
+    /// In a cluster all keys of the partition that it writes, but for those that are read first.
+    fn keys(&self, shared: &Shared, named: &mut BTreeSet<String>) {
+        let keys = &shared.keys;
+        for Taking { partition, queue, .. } in &self.takings {
+            named.insert(keys.queue(*partition, queue));
+            named.extend(["ready", "leases"].map(|name| keys.index(*partition, name)));
+            named.insert(keys.lanes(&Home::partition(*partition), &self.namespace));
         }
-        named
     }
 }
 
@@ -121,6 +119,10 @@ impl Joint for Ask {
     type Answer = Taken;
     type Load = Load;
 
+    fn home(&self) -> Home {
+        Home::partition(self.takings.first().map_or(0, |taking| taking.partition))
+    }
+
     fn joins(&self, load: &mut Load) -> bool {
         let tasks = load.tasks + self.wanted();
         let alone = self.limits == Limits::Pass;
@@ -133,12 +135,15 @@ impl Joint for Ask {
     }
 
     async fn send(shared: &Shared, all: &[Self]) -> Result<Vec<Taken>, EngineError> {
-        let first = all.first().and_then(|ask| Some((ask, ask.takings.first()?.partition)));
-        let Some((first, partition)) = first else {
+        let first = all.first().and_then(|ask| ask.takings.first());
+        let Some(&Taking { partition, .. }) = first else {
             return Ok(all.iter().map(|_| Taken::default()).collect());
         };
         let mut call = shared.function("ff_claim");
-        let keys = first.keys(shared);
+        let mut keys = BTreeSet::from([shared.keys.events(partition)]);
+        if shared.client.is_cluster() {
+            all.iter().for_each(|ask| ask.keys(shared, &mut keys));
+        }
         call.arg(keys.len()).arg(keys);
         shared.begin(&mut call).arg(shared.options.fifo_slack_ms).arg(all.len());
         all.iter().for_each(|ask| ask.write(&mut call));

@@ -221,6 +221,10 @@ impl Joint for Batch {
     type Answer = Vec<Committed>;
     type Load = Load;
 
+    fn home(&self) -> Home {
+        self.groups.first().map_or(Home::Global, |group| group.home.clone())
+    }
+
     fn joins(&self, load: &mut Load) -> bool {
         load.takes(&self.groups)
     }

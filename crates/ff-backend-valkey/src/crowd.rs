@@ -2,14 +2,15 @@
 //!
 //! A call of a function costs the server more than an item in it. So only a few calls of a kind are
 //! under way at a time; what other callers bring meanwhile waits and goes with the next call. A caller
-//! alone sends at once. In a cluster everything goes its own way, since a call is of one partition.
+//! alone sends at once. In a cluster, where a call is of one home, each home has a line of its own.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ff_core::error::EngineError;
+use ff_core::id::Home;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -25,6 +26,9 @@ pub(crate) trait Joint: fmt::Debug + Send + Sync + Sized + 'static {
     type Answer: Send + 'static;
     /// How much a call holds so far.
     type Load: Default;
+
+    /// Where it goes. On one node a call may be for several homes.
+    fn home(&self) -> Home;
 
     /// Adds it to a call; false, and the load unchanged, when it is too much for it.
     fn joins(&self, load: &mut Self::Load) -> bool;
@@ -44,12 +48,13 @@ pub(crate) struct Crowds {
     pub(crate) claims: Crowd<Ask>,
 }
 
+/// The lines of those who are there: one for all, in a cluster one for each home.
 #[derive(Debug)]
-pub(crate) struct Crowd<J: Joint>(Mutex<Line<J>>);
+pub(crate) struct Crowd<J: Joint>(Mutex<HashMap<Option<Home>, Line<J>>>);
 
 impl<J: Joint> Default for Crowd<J> {
     fn default() -> Self {
-        Self(Mutex::new(Line { under_way: 0, waiting: VecDeque::new() }))
+        Self(Mutex::new(HashMap::new()))
     }
 }
 
@@ -58,6 +63,12 @@ struct Line<J: Joint> {
     under_way: usize,
     /// Bounded by the callers: each waits for its own entry.
     waiting: VecDeque<Waiting<J>>,
+}
+
+impl<J: Joint> Default for Line<J> {
+    fn default() -> Self {
+        Self { under_way: 0, waiting: VecDeque::new() }
+    }
 }
 
 struct Waiting<J: Joint> {
@@ -81,15 +92,14 @@ pub(crate) async fn send<J: Joint>(
     which: Which<J>,
     brought: J,
 ) -> Result<J::Answer, EngineError> {
-    if shared.client.is_cluster() {
-        return send_one(shared, brought).await;
-    }
+    let home = shared.client.is_cluster().then(|| brought.home());
     let (answer, answered) = oneshot::channel();
     let turn = {
-        let mut line = which(&shared.crowds).lock();
+        let mut lines = which(&shared.crowds).lock();
+        let line = lines.entry(home.clone()).or_default();
         let turn = (line.under_way < CALLS_MOST).then(|| {
             line.under_way += 1;
-            Turn { shared: Arc::clone(shared), which, idle: false }
+            Turn { shared: Arc::clone(shared), which, home, idle: false }
         });
         match turn {
             Some(turn) if line.under_way == 1 => Err((turn, brought)),
@@ -118,6 +128,8 @@ async fn send_one<J: Joint>(shared: &Shared, brought: J) -> Result<J::Answer, En
 struct Turn<J: Joint> {
     shared: Arc<Shared>,
     which: Which<J>,
+    /// The line that it is of.
+    home: Option<Home>,
     /// It was passed on, and nobody has taken it up yet.
     idle: bool,
 }
@@ -126,22 +138,27 @@ impl<J: Joint> Drop for Turn<J> {
     /// A runtime that shuts down drops at once what is spawned on it: then, and where there is no
     /// runtime, nobody will serve those who wait, and they learn of it.
     fn drop(&mut self) {
-        let mut line = (self.which)(&self.shared.crowds).lock();
+        let mut lines = (self.which)(&self.shared.crowds).lock();
+        let line = lines.entry(self.home.clone()).or_default();
         let runtime = tokio::runtime::Handle::try_current().ok();
         let runtime = runtime.filter(|_| !self.idle && !line.waiting.is_empty());
         let left = match runtime {
             Some(_) => VecDeque::new(),
             None => {
                 line.under_way -= 1;
-                std::mem::take(&mut line.waiting)
+                let left = std::mem::take(&mut line.waiting);
+                if line.under_way == 0 {
+                    lines.remove(&self.home);
+                }
+                left
             }
         };
         // What is dropped or spawned here may take the lock.
-        drop(line);
+        drop(lines);
         drop(left);
         if let Some(runtime) = runtime {
-            let (shared, which) = (Arc::clone(&self.shared), self.which);
-            runtime.spawn(Self { shared, which, idle: true }.serve());
+            let (shared, which, home) = (Arc::clone(&self.shared), self.which, self.home.take());
+            runtime.spawn(Self { shared, which, home, idle: true }.serve());
         }
     }
 }
@@ -153,7 +170,10 @@ impl<J: Joint> Turn<J> {
         // Who is about to come goes along.
         tokio::task::yield_now().await;
         let patience = self.shared.options.call_timeout;
-        let (all, answers) = (self.which)(&self.shared.crowds).lock().take(patience);
+        let (all, answers) = {
+            let mut lines = (self.which)(&self.shared.crowds).lock();
+            lines.entry(self.home.clone()).or_default().take(patience)
+        };
         match J::send(&self.shared, &all).await {
             Ok(outcomes) => {
                 for (answer, outcome) in answers.into_iter().zip(outcomes) {
@@ -170,7 +190,7 @@ impl<J: Joint> Turn<J> {
 }
 
 impl<J: Joint> Crowd<J> {
-    fn lock(&self) -> MutexGuard<'_, Line<J>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Option<Home>, Line<J>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -458,3 +458,76 @@ async fn read_queue(
     let behind = (if complete { 0 } else { ANY }, floor);
     Ok(Some((lane, Queue::new(partition, name.into(), required, front, behind))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(score: i64) -> Candidate {
+        let id = ExecutionId::new(1, uuid::Uuid::from_u128(score.unsigned_abs().into()));
+        Candidate { score, id, expired: false }
+    }
+
+    fn queue(behind: u32) -> Queue {
+        let (name, required) = ("ns/lane:-".into(), Capabilities::default());
+        let mut queue = Queue::new(1, name, required, Vec::new(), (ANY, 0));
+        queue.learn(&Front { first: candidate(1000), behind, ahead: (behind.min(31), 1310) }, 0);
+        queue
+    }
+
+    fn rank(queue: &Queue) -> Option<i64> {
+        queue.rank(100).map(|(score, _)| score)
+    }
+
+    #[test]
+    fn a_queue_is_expected_to_go_on_evenly_up_to_what_was_seen_ahead() {
+        let mut queue = queue(40);
+        assert_eq!(rank(&queue), Some(1000));
+        let ranks = [1010, 1020, 1030].map(Some);
+        for expected in ranks {
+            queue.take();
+            assert_eq!(rank(&queue), expected);
+        }
+        for _ in 0..28 {
+            queue.take();
+        }
+        assert_eq!(rank(&queue), Some(1310), "the last that was seen");
+        queue.take();
+        assert_eq!(rank(&queue), Some(1310));
+        queue.take();
+        assert_eq!(rank(&queue), Some(1410), "by the slack each");
+    }
+
+    #[test]
+    fn no_more_is_promised_than_stands_there() {
+        let mut queue = queue(2);
+        for _ in 0..3 {
+            assert!(rank(&queue).is_some());
+            queue.take();
+        }
+        assert_eq!(rank(&queue), None);
+    }
+
+    #[test]
+    fn what_other_calls_will_get_stays_promised() {
+        let mut queue = queue(9);
+        // Two calls, of four and three entries; the first one answers.
+        for _ in 0..7 {
+            queue.take();
+        }
+        queue.learn(&Front { first: candidate(1040), behind: 5, ahead: (5, 1090) }, 4);
+        assert!(queue.front.is_empty());
+        let left = std::iter::from_fn(|| rank(&queue).map(|_| queue.take())).count();
+        assert_eq!(left, 3, "six stand there, of which the second call gets three");
+    }
+
+    #[test]
+    fn a_look_at_what_is_known_forgets_nothing() {
+        let known = queue(40);
+        let name = || "ns/lane:-".into();
+        let looked =
+            |score| Queue::new(1, name(), Capabilities::default(), Vec::new(), (ANY, score));
+        assert!(known.is_as(&looked(1000)));
+        assert!(!known.is_as(&looked(999)));
+    }
+}

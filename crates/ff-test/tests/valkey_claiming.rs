@@ -62,22 +62,49 @@ async fn a_lifecycle_is_three_calls() {
     assert!(reads < LIVES, "{reads} looks for {LIVES}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn callers_at_once_share_calls() {
+/// Submits of many callers at once, then claims of many workers at once: a few calls each, and every
+/// worker has a task of its own.
+async fn callers_share_calls(url: &str, nodes: &[Server]) {
     const CALLERS: u64 = 200;
-    let server = Server::start(ServerOptions::default());
-    let store = open(&server.url()).await;
-    server.command(&["CONFIG", "RESETSTAT"]).unwrap();
-    let mut callers = JoinSet::new();
+    let store = open(url).await;
+    let restart =
+        || nodes.iter().for_each(|it| drop(it.command(&["CONFIG", "RESETSTAT"]).unwrap()));
+    let sent = || nodes.iter().map(|node| calls(node, "fcall")).sum::<u64>();
+    let mut ids = Vec::new();
+    let partitions = store.settings().partitions;
+    ids.resize_with(CALLERS as usize, || ExecutionId::solo_in(7, &partitions));
+    restart();
+    let mut submits = JoinSet::new();
+    for execution_id in ids.clone() {
+        let store = Arc::clone(&store);
+        let submit = Submit { execution_id, ..work(&store, 0) };
+        submits.spawn(async move { store.call(submit).await.unwrap() });
+    }
+    submits.join_all().await;
+    assert!(sent() < CALLERS / 2, "{} calls for {CALLERS} submits at once", sent());
+    restart();
+    let mut claims = JoinSet::new();
     for _ in 0..CALLERS {
         let store = Arc::clone(&store);
-        callers.spawn(async move { store.call(work(&store, 0)).await.unwrap() });
+        claims.spawn(async move { claim_now(&store).await.unwrap().execution_id });
     }
-    callers.join_all().await;
-    let sent = calls(&server, "fcall");
-    assert!(sent < CALLERS / 2, "{sent} calls for {CALLERS} submits at once");
-    // Nothing was lost on the way.
-    assert_eq!(store.claim(claim(1000), Duration::ZERO).await.unwrap().len() as u64, CALLERS);
+    let mut claimed = claims.join_all().await;
+    assert!(sent() < CALLERS / 2, "{} calls for {CALLERS} claims at once", sent());
+    claimed.sort();
+    ids.sort();
+    assert_eq!(claimed, ids);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_at_once_share_calls() {
+    let server = Server::start(ServerOptions::default());
+    callers_share_calls(&server.url(), std::slice::from_ref(&server)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_at_once_share_calls_in_a_cluster() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    callers_share_calls(&cluster.url(), cluster.nodes()).await;
 }
 
 /// Looks at a counter between which nothing happened: nobody is on the way any more.

@@ -20,8 +20,13 @@ const REST: Duration = Duration::from_millis(20);
 /// Times that it is asked for again.
 const TRIES: usize = 250;
 
-/// Homes of one call. Everything else waits while a function runs.
-const HOMES_MOST: usize = 512;
+/// Homes of one call. Everything else waits while a function runs, and some read entries of each.
+fn homes_most(function: &str) -> usize {
+    match function {
+        "ff_peek" | "ff_events" => 32,
+        _ => 512,
+    }
+}
 
 /// What to do about homes that cannot be read at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +79,7 @@ impl Shared {
         let mut left = homes;
         let mut answered = Vec::new();
         for _ in 0..TRIES {
-            let whole = self.round(name, left, &arguments, HOMES_MOST).await?;
+            let whole = self.round(name, left, &arguments, homes_most(name)).await?;
             answered.extend(whole.answered);
             if whole.failed.is_empty() {
                 return Ok(answered);

@@ -1,4 +1,4 @@
-//! Read-only calls that look at many homes: one for each primary.
+//! Read-only calls that look at many homes: one for each primary, or few where those are many.
 //!
 //! While a slot moves to another node, a read over all slots of a node fails as a whole. Then the
 //! node is asked home by home, and what cannot be read at that moment is left out, or waited for, as

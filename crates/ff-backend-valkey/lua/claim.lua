@@ -315,6 +315,9 @@ local function settle(queue)
   local ready, rows = queue.home.index .. ':ready', queue.rows
   if not rows[front] then
     redis.call('ZREM', ready, queue.name)
+    if requires_some(queue.name) then
+      redis.call('HDEL', queue.home.index .. ':required', queue.name)
+    end
     queue.front = { 0, '', '', 0, 0, '' }
     return
   end

@@ -44,10 +44,24 @@ local CHECKS = {
   end,
 }
 
-local function forget_if_empty(key, ready, queue)
+-- Takes a queue that has no entries out of what names those that have some.
+local function forget_if_empty(key, command, naming, queue)
   if redis.call('EXISTS', key) == 0 then
-    redis.call('ZREM', ready, queue)
+    redis.call(command, naming, queue)
   end
+end
+
+-- A change that does so: what names queues, queue.
+local function left_queue(command)
+  return {
+    count = 2,
+    write = function(key, args, from)
+      forget_if_empty(key, command, args[from], args[from + 1])
+    end,
+    gather = function(batch, key, args, from)
+      batch.emptied[args[from] .. key] = { key, command, args[from], args[from + 1] }
+    end,
+  }
 end
 
 -- A change that is one command with all its arguments behind the key.
@@ -71,15 +85,8 @@ local CHANGES = {
   R = command('RPUSH', 1), -- the end of a list
   Z = command('ZADD', 2), -- enters a sorted set: score, member
   X = command('ZREM', 1), -- leaves a sorted set: member
-  Q = { -- left a queue, which may be empty now: list of queues that have entries, queue
-    count = 2,
-    write = function(key, args, from)
-      forget_if_empty(key, args[from], args[from + 1])
-    end,
-    gather = function(batch, key, args, from)
-      batch.emptied[key] = { args[from], args[from + 1] }
-    end,
-  },
+  Q = left_queue('ZREM'), -- left a queue, which may be empty now: list of queues that have entries, queue
+  O = left_queue('HDEL'), -- the same: what queues require, queue
   Y = { -- a queue has an entry: score, queue
     count = 2,
     write = function(key, args, from, to)
@@ -218,8 +225,8 @@ local function write_batch(batch)
     redis.call('ZREM', key, unpack(members))
   end
   -- Only now: another item may have entered the queue.
-  for key, listed in pairs(batch.emptied) do
-    forget_if_empty(key, listed[1], listed[2])
+  for _, queue in pairs(batch.emptied) do
+    forget_if_empty(unpack(queue))
   end
   for key, partitions in pairs(batch.woken) do
     push_wakes(key, partitions[1], #partitions)

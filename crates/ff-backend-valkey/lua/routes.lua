@@ -13,7 +13,7 @@ end
 -- Notes the queues of one partition; one that is named there may be empty.
 local function note_queues(index, behind, known, found)
   for _, queue in ipairs(redis.call('ZRANGE', index .. ':ready', 0, -1)) do
-    if not known[queue] and string.sub(queue, -2) ~= ':-' then
+    if not known[queue] and requires_some(queue) then
       local digest = digest_of(queue)
       if digest <= behind then
         known[queue] = true
@@ -33,9 +33,8 @@ local function routes(keys, args)
   end
   table.sort(found, function(a, b) return a.digest < b.digest end)
   for i = 1, math.min(most, #found) do
-    local class = string.match(found[i].name, '[^:]*$')
     append(reply, found[i].digest, found[i].name)
-    append(reply, redis.call('HGET', found[i].index .. ':classes', class) or '')
+    append(reply, redis.call('HGET', found[i].index .. ':required', found[i].name) or '')
   end
   return reply
 end

@@ -11,6 +11,7 @@ use redis::{Cmd, Value};
 use uuid::Uuid;
 
 use crate::crowd::{self, Joint};
+use crate::keys::{REQUIRED, requires_some};
 use crate::record::Entry;
 use crate::reply;
 use crate::store::Shared;
@@ -103,6 +104,7 @@ impl Ask {
         for Taking { partition, queue, .. } in &self.takings {
             named.insert(keys.queue(*partition, queue));
             named.extend(["ready", "leases"].map(|name| keys.index(*partition, name)));
+            named.extend(requires_some(queue).then(|| keys.index(*partition, REQUIRED)));
             named.insert(keys.lanes(&Home::partition(*partition), &self.namespace));
         }
     }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::commit::ITEMS_MOST;
 use crate::follow::check_logs;
 use crate::item::OLD;
-use crate::keys::queue_name;
+use crate::keys::{REQUIRED, queue_name, requires_some};
 use crate::listing::{LISTS, name_of, parse_member, parse_name};
 use crate::measure::scan;
 use crate::record::Entry;
@@ -337,18 +337,11 @@ impl Indexes {
                 continue;
             };
             let entries = members(shared, partition, rest).await?;
-            let mut score = redis::cmd("ZSCORE");
-            score.arg(shared.keys.index(partition, "ready")).arg(name);
-            let head = match shared.send(partition, &score).await? {
-                Value::Nil => None,
-                other => Some(reply::number(&other)?),
-            };
-            let best = entries.iter().map(|(_, score)| *score).min();
-            if best.is_some_and(|best| head.is_none_or(|head| head > best)) {
-                let detail = format!("{name} of {partition}: ready says {head:?}, it has {best:?}");
+            if let Some(front) = entries.iter().min_by_key(|(_, score)| *score)
+                && let Some(detail) = misnamed(shared, partition, name, front.1).await?
+            {
                 audited.report("I10", None::<String>, detail);
-                self.unready
-                    .extend(entries.iter().min_by_key(|entry| entry.1).map(|entry| entry.0));
+                self.unready.push(front.0);
             }
             for (id, score) in entries {
                 self.queues.entry(id).or_default().push((name.to_owned(), score));
@@ -356,6 +349,30 @@ impl Indexes {
         }
         Ok(())
     }
+}
+
+/// What is wrong with how claims find a queue whose front has this score.
+async fn misnamed(
+    shared: &Shared,
+    partition: u16,
+    queue: &str,
+    best: i64,
+) -> Result<Option<String>, EngineError> {
+    let mut score = redis::cmd("ZSCORE");
+    score.arg(shared.keys.index(partition, "ready")).arg(queue);
+    let head = match shared.send(partition, &score).await? {
+        Value::Nil => None,
+        other => Some(reply::number(&other)?),
+    };
+    if head.is_none_or(|head| head > best) {
+        let detail = format!("{queue} of {partition}: ready says {head:?}, it has {best:?}");
+        return Ok(Some(detail));
+    }
+    let mut exists = redis::cmd("HEXISTS");
+    exists.arg(shared.keys.index(partition, REQUIRED)).arg(queue);
+    let lacks =
+        requires_some(queue) && reply::number(&shared.send(partition, &exists).await?)? == 0;
+    Ok(lacks.then(|| format!("{queue} of {partition}: what it requires is not said")))
 }
 
 /// `is_stopped`: it is a member of a flow that lets none be claimed; a claim that met it may have

@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Leave = b'X',
     /// Left a queue: list of queues that have entries, queue.
     LeftQueue = b'Q',
+    /// The same: what queues require, queue.
+    LeftClass = b'O',
     /// A queue has an entry: score, queue.
     Ready = b'Y',
     /// Wakes who waits for a queue: partition.
@@ -84,6 +86,7 @@ impl Kind {
             Self::Set
             | Self::Enter
             | Self::LeftQueue
+            | Self::LeftClass
             | Self::Ready
             | Self::Created
             | Self::CountMember
@@ -107,7 +110,7 @@ impl Kind {
             Self::Created => Join::ExtendRest,
             Self::CountMember | Self::CountLane => Join::Sum,
             Self::Ready => Join::Least,
-            Self::LeftQueue => Join::Same,
+            Self::LeftQueue | Self::LeftClass => Join::Same,
             Self::Put | Self::Keep | Self::Until | Self::Dedup | Self::Move => Join::Apart,
         }
     }
@@ -124,8 +127,12 @@ pub(crate) struct Change {
 impl Change {
     /// The key that it touches beside its own.
     pub(crate) fn other_key(&self) -> Option<&Bytes> {
-        let has_one = matches!(self.kind, Kind::LeftQueue | Kind::Created | Kind::Move);
-        self.arguments.first().filter(|_| has_one)
+        match self.kind {
+            Kind::LeftQueue | Kind::LeftClass | Kind::Created | Kind::Move => {
+                self.arguments.first()
+            }
+            _ => None,
+        }
     }
 
     fn is_single(&self) -> bool {

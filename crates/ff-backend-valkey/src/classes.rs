@@ -7,7 +7,7 @@ use ff_core::capability::Capabilities;
 use ff_core::error::EngineError;
 use ff_core::recent::Recent;
 
-use crate::keys::NO_CAPABILITIES;
+use crate::keys::{NO_CAPABILITIES, REQUIRED};
 use crate::reply;
 use crate::store::Shared;
 
@@ -28,18 +28,18 @@ impl Classes {
         Self(Mutex::new(Recent::new(GENERATION)))
     }
 
-    /// What a class requires; none when the store does not know it either.
+    /// What the class of a queue requires; none when the queue has no entries any more.
     pub(crate) async fn required(
         &self,
         shared: &Shared,
         partition: u16,
-        class: &str,
+        (queue, class): (&str, &str),
     ) -> Result<Option<Capabilities>, EngineError> {
         if let Some(known) = self.known(class) {
             return Ok(Some(known));
         }
         let mut command = redis::cmd("HGET");
-        command.arg(shared.keys.index(partition, "classes")).arg(class);
+        command.arg(shared.keys.index(partition, REQUIRED)).arg(queue);
         let Some(csv) = reply::bytes(shared.send(partition, &command).await?)? else {
             return Ok(None);
         };

@@ -19,7 +19,7 @@ use crate::audit::Places;
 use crate::change::Kind;
 use crate::commit::{Check, Group, Staged, Wire};
 use crate::entries::Rows;
-use crate::keys::{Keys, class_of, queue_name};
+use crate::keys::{Keys, REQUIRED, queue_name, requires_some};
 use crate::listing::{is_same_member, list_name, member};
 use crate::log::{self, NUMBERS};
 use crate::net::{Net, NetDocument, NetExecution};
@@ -451,6 +451,10 @@ impl<'a> Draft<'a> {
     fn leave_queue(&mut self, queue: String) {
         let key = self.index_key(&Keys::queue_index(&queue));
         self.leave(key.clone());
+        if requires_some(&queue) {
+            let required = self.index_key(REQUIRED);
+            self.change_pair(Kind::LeftClass, key.clone(), required, queue.clone());
+        }
         self.change_pair(Kind::LeftQueue, key, self.index_key("ready"), queue);
     }
 
@@ -687,7 +691,7 @@ impl<'a> Draft<'a> {
         self.change_pair(Kind::Ready, self.index_key("ready"), score, name.clone());
         if !place.class.is_empty() {
             let csv = place.class.as_csv().to_owned();
-            self.change_pair(Kind::SetNew, self.index_key("classes"), class_of(place.class), csv);
+            self.change_pair(Kind::SetNew, self.index_key(REQUIRED), name.clone(), csv);
         }
         if let Some(partition) = self.home.flow_partition().filter(|_| self.wakes) {
             let list = self.keys.wake(place.namespace, &name);

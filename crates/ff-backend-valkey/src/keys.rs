@@ -18,6 +18,9 @@ pub(crate) struct Keys {
 /// The class of executions that require nothing.
 pub(crate) const NO_CAPABILITIES: &str = "-";
 
+/// The index of what queues require that have entries.
+pub(crate) const REQUIRED: &str = "required";
+
 /// With which the names of all counts of lanes begin; the namespace follows.
 pub(crate) const LANES: &str = "lanes:";
 
@@ -173,6 +176,11 @@ pub(crate) fn lane_name(namespace: &Namespace, lane: &LaneId) -> String {
 /// `<namespace>/<lane>:<class>`.
 pub(crate) fn queue_name(place: &QueuePlace<'_>) -> String {
     format!("{}{}", lane_name(place.namespace, place.lane), class_of(place.class))
+}
+
+/// Whether what stands in a queue requires capabilities, by its name.
+pub(crate) fn requires_some(queue: &str) -> bool {
+    !queue.rsplit(':').next().is_some_and(|class| class == NO_CAPABILITIES)
 }
 
 /// Short name of a set of capabilities: half of its SHA-1 in hex, which has no colon.

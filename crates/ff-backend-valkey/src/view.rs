@@ -451,7 +451,7 @@ async fn read_queue(
     let lane = lanes.iter().position(|lane| class_in(&name, lane).is_some());
     let lane = lane.ok_or_else(|| EngineError::bug(format!("{name} is of no lane asked for")))?;
     let class = class_in(&name, &lanes[lane]).unwrap_or_default();
-    let Some(required) = shared.classes.required(shared, partition, class).await? else {
+    let Some(required) = shared.classes.required(shared, partition, (&name, class)).await? else {
         return Ok(None);
     };
     let floor = front.last().map_or(score, |last| last.score);

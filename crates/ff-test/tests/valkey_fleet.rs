@@ -19,7 +19,7 @@ use ff_core::state::PublicState;
 use ff_test::registered::registration_of;
 use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
 use ff_test::workload;
-use ff_test::world::{complete, renew};
+use ff_test::world::{PATIENCE, cancel, capabilities, complete, policy, renew, revoke};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -193,4 +193,83 @@ async fn a_repair_counts_lanes_anew() {
     assert!(repaired.found.violations.len() >= 4, "{:?}", repaired.found.violations);
     assert_eq!(repaired.left.violations, []);
     assert_eq!(depth(&store).await, before);
+}
+
+/// Queues whose required capabilities are noted.
+fn required(server: &Server) -> Vec<String> {
+    let keys = server.command(&["KEYS", "*}:required"]).unwrap();
+    let keys = keys.lines().filter(|key| !key.is_empty());
+    keys.flat_map(|key| {
+        let queues = server.command(&["HKEYS", key]).unwrap();
+        queues.lines().map(str::to_owned).collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+/// Submits executions that require one capability each, all different.
+async fn submit_requiring(store: &ValkeyStore, count: usize) -> Vec<ExecutionId> {
+    let work = |n: usize| {
+        let id = ExecutionId::solo(Uuid::now_v7(), &store.settings().partitions);
+        let json = format!(r#"{{"routing_requirements":{{"required_capabilities":["can-{n}"]}}}}"#);
+        let mut submit = Submit::new(id, lane(), Kind::new("work").unwrap());
+        submit.policy = policy(&json);
+        submit
+    };
+    let work: Vec<Submit> = (0..count).map(work).collect();
+    let ids = work.iter().map(|submit| submit.execution_id).collect();
+    store.submit_batch(work).await.unwrap();
+    ids
+}
+
+/// Whether queues become empty by claims or by what else ends executions.
+async fn nothing_is_left_of_an_empty_queue(store: Arc<ValkeyStore>, servers: &[Server]) {
+    let known = || servers.iter().flat_map(required).count();
+    let ids = submit_requiring(&store, 30).await;
+    assert_eq!(known(), 30);
+    for id in &ids[..10] {
+        store.call(cancel(*id)).await.unwrap();
+    }
+    assert_eq!(known(), 20);
+    let able: Vec<String> = (0..30).map(|n| format!("can-{n}")).collect();
+    let able: Vec<&str> = able.iter().map(String::as_str).collect();
+    let able = Claim { capabilities: capabilities(&able), ..claim(20) };
+    store.call(registration_of(&able)).await.unwrap();
+    let mut tasks = Vec::new();
+    while tasks.len() < 20 {
+        tasks.extend(store.claim(able.clone(), PATIENCE).await.unwrap());
+    }
+    assert_eq!(known(), 0);
+    for task in &tasks {
+        store.call(revoke(task.execution_id)).await.unwrap();
+    }
+    assert_eq!(known(), 20);
+    assert_sound(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_of_what_an_empty_queue_requires() {
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    nothing_is_left_of_an_empty_queue(store, std::slice::from_ref(&server)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_of_what_an_empty_queue_requires_in_a_cluster() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    nothing_is_left_of_an_empty_queue(open(&cluster.url()).await, cluster.nodes()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repair_says_again_what_queues_require() {
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    submit_requiring(&store, 5).await;
+    let keys = server.command(&["KEYS", "*}:required"]).unwrap();
+    for key in keys.lines().filter(|key| !key.is_empty()) {
+        server.command(&["DEL", key]).unwrap();
+    }
+    let repaired = store.repair().await.unwrap();
+    let found = repaired.found.violations;
+    assert_eq!((found.len(), required(&server).len()), (5, 5), "{found:?}");
+    assert_eq!(repaired.left.violations, []);
 }

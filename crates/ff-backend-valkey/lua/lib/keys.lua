@@ -29,6 +29,11 @@ local function queue_key(index, queue)
   return index .. ':lane:' .. queue .. ':eligible'
 end
 
+-- Whether what stands in a queue requires capabilities.
+local function requires_some(queue)
+  return string.sub(queue, -2) ~= ':-'
+end
+
 -- Whether a queue is of a lane, given as `<namespace>/<lane>:`. The class behind it has no colon.
 local function is_of_lane(queue, lane)
   return string.sub(queue, 1, #lane) == lane and not string.find(queue, ':', #lane + 1, true)

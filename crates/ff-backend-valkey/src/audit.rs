@@ -9,15 +9,16 @@ use ff_core::error::EngineError;
 use ff_core::id::{DocumentId, DocumentKind, ExecutionId, Home, Subject};
 use ff_core::read::{Audited, ListEntry, LogCheck};
 use ff_core::state::{Execution, Flow, FrameMode, MemberCounts, Recounted};
+use ff_core::time::TimestampMs;
 use redis::Value;
 use uuid::Uuid;
 
 use crate::commit::ITEMS_MOST;
 use crate::follow::check_logs;
 use crate::item::OLD;
-use crate::keys::{REQUIRED, queue_name, requires_some};
-use crate::listing::{LISTS, name_of, parse_member, parse_name};
-use crate::measure::scan;
+use crate::keys::{Keys, REQUIRED, queue_name, requires_some};
+use crate::keyspace::{Keyspace, parse_key};
+use crate::listing::{name_of, parse_member, parse_name};
 use crate::record::Entry;
 use crate::store::Shared;
 use crate::{frames, homes, lane_counts, read, reply};
@@ -71,22 +72,18 @@ struct Audit<'a> {
 pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Findings, EngineError> {
     let mut findings = Findings::default();
     let mut indexes = Indexes::default();
-    let executions = executions(shared).await?;
-    let documents = documents(shared).await?;
+    let keyspace = Keyspace::read(shared).await?;
+    let executions = executions(&keyspace);
+    let documents = documents(&keyspace);
     let mut homes: BTreeSet<_> = homes::all(shared).await?.into_iter().collect();
     for home in documents.keys().map(|id| &id.home) {
         if homes.insert(home.clone()) {
             findings.unfound(home);
         }
     }
-    for home in &homes {
-        indexes.read_timers(shared, home).await?;
-        if let Some(partition) = home.flow_partition() {
-            indexes.read_created(shared, partition).await?;
-        }
+    for (home, name) in keyspace.indexes() {
+        indexes.read(shared, &home, name, &mut findings.audited).await?;
     }
-    indexes.read_queues(shared, &mut findings.audited).await?;
-    indexes.read_lists(shared, &mut findings.audited).await?;
     let log = check_logs(shared, &mut findings.audited).await?;
     let (stopped, members, lanes) = Default::default();
     let mut audit = Audit { shared, findings, indexes, log, stopped, members, lanes };
@@ -96,7 +93,7 @@ pub(crate) async fn audit(shared: &Arc<Shared>) -> Result<Findings, EngineError>
     audit.executions(executions).await?;
     audit.documents(found);
     audit.findings.uncounted =
-        lane_counts::audit(shared, &mut audit.findings.audited, &audit.lanes).await?;
+        lane_counts::audit(shared, &keyspace, &mut audit.findings.audited, &audit.lanes).await?;
     audit.findings.mislisted.extend(unready);
     audit.orphans();
     Ok(audit.findings)
@@ -137,9 +134,10 @@ impl Audit<'_> {
         }
         for (partition, ids) in by_partition {
             for part in ids.chunks(ITEMS_MOST) {
-                let entries = read::executions(self.shared, partition, part).await?.1;
+                let (now, entries) = read::executions(self.shared, partition, part).await?;
                 for entry in entries.into_iter().flatten() {
-                    self.execution(&entry, &executions[&entry.execution.id]).await?;
+                    let parts = &executions[&entry.execution.id];
+                    self.execution(&entry, now, parts).await?;
                 }
             }
         }
@@ -149,6 +147,7 @@ impl Audit<'_> {
     async fn execution(
         &mut self,
         entry: &Entry,
+        now: TimestampMs,
         parts: &BTreeSet<String>,
     ) -> Result<(), EngineError> {
         let execution = &entry.execution;
@@ -166,6 +165,7 @@ impl Audit<'_> {
         self.log.check(audited, execution);
         let before = audited.violations.len();
         check(self.shared, audited, (entry, is_stopped), parts, &mut self.indexes).await?;
+        check_streams(self.shared, audited, entry, now, parts).await?;
         if audited.violations.len() > before {
             self.mislist(&subject, places);
         }
@@ -265,23 +265,43 @@ impl Indexes {
         }
     }
 
-    async fn read_timers(&mut self, shared: &Shared, home: &Home) -> Result<(), EngineError> {
-        if let Some(partition) = home.flow_partition() {
-            for (id, at) in members(shared, partition, "leases").await? {
-                self.leases.insert(id, at);
+    /// Takes an index over, by what its entries mean; of those that none has to say nothing.
+    async fn read(
+        &mut self,
+        shared: &Arc<Shared>,
+        home: &Home,
+        name: &str,
+        audited: &mut Audited,
+    ) -> Result<(), EngineError> {
+        if let Some((code, namespace)) = parse_name(name) {
+            return self.read_list(shared, home, name, (code, namespace), audited).await;
+        }
+        if name == "timers" {
+            for (member, at) in raw_members(shared, home, name).await? {
+                let subject = reply::subject(home, Value::BulkString(member.to_vec()))?;
+                self.timers.insert(subject, at);
             }
         }
-        for (member, at) in raw_members(shared, home, "timers").await? {
-            let subject = reply::subject(home, Value::BulkString(member.to_vec()))?;
-            self.timers.insert(subject, at);
+        let Some(partition) = home.flow_partition() else { return Ok(()) };
+        match name {
+            "leases" => self.leases.extend(members(shared, partition, name).await?),
+            "created" => self.read_created(shared, partition).await?,
+            OLD => {
+                for (id, at) in members(shared, partition, name).await? {
+                    self.created.entry(id).or_default().push(at);
+                }
+            }
+            name => {
+                let queue = name.strip_prefix("lane:").and_then(|q| q.strip_suffix(":eligible"));
+                if let Some(queue) = queue {
+                    self.read_queue(shared, partition, queue, audited).await?;
+                }
+            }
         }
         Ok(())
     }
 
     async fn read_created(&mut self, shared: &Shared, partition: u16) -> Result<(), EngineError> {
-        for (id, at) in members(shared, partition, OLD).await? {
-            self.created.entry(id).or_default().push(at);
-        }
         let mut hours = redis::cmd("ZRANGE");
         hours.arg(shared.keys.index(partition, "created")).arg(0).arg(-1);
         for hour in reply::array(shared.send(partition, &hours).await?)? {
@@ -298,54 +318,45 @@ impl Indexes {
         Ok(())
     }
 
-    async fn read_lists(
+    async fn read_list(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Shared,
+        home: &Home,
+        list: &str,
+        (code, namespace): (u8, &str),
         audited: &mut Audited,
     ) -> Result<(), EngineError> {
-        let family = format!("{}:idx:", shared.keys.prefix);
-        for key in scan(shared, &format!("{family}{{*}}:{LISTS}*")).await? {
-            let Some((home, name)) = parse_key(&key, &family) else { continue };
-            let Some((code, namespace)) = parse_name(name) else { continue };
-            for (member, at) in raw_members(shared, &home, name).await? {
-                match parse_member(&home, &member) {
-                    Some((name, subject)) => {
-                        let entry = (code, namespace.to_owned(), at, name);
-                        self.lists.entry(subject).or_default().push(entry);
-                    }
-                    None => {
-                        audited.report("I10", None::<String>, format!("{key} holds {member:?}"));
-                    }
+        for (member, at) in raw_members(shared, home, list).await? {
+            match parse_member(home, &member) {
+                Some((name, subject)) => {
+                    let entry = (code, namespace.to_owned(), at, name);
+                    self.lists.entry(subject).or_default().push(entry);
+                }
+                None => {
+                    let detail = format!("{list} of {home} holds {member:?}");
+                    audited.report("I10", None::<String>, detail);
                 }
             }
         }
         Ok(())
     }
 
-    async fn read_queues(
+    async fn read_queue(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Shared,
+        partition: u16,
+        queue: &str,
         audited: &mut Audited,
     ) -> Result<(), EngineError> {
-        for key in scan(shared, &format!("{}:idx:{{fp:*:eligible", shared.keys.prefix)).await? {
-            let parsed = parse_key(&key, &format!("{}:idx:", shared.keys.prefix));
-            let Some((home, rest)) = parsed else { continue };
-            let Some(partition) = home.flow_partition() else { continue };
-            let Some(name) =
-                rest.strip_prefix("lane:").and_then(|rest| rest.strip_suffix(":eligible"))
-            else {
-                continue;
-            };
-            let entries = members(shared, partition, rest).await?;
-            if let Some(front) = entries.iter().min_by_key(|(_, score)| *score)
-                && let Some(detail) = misnamed(shared, partition, name, front.1).await?
-            {
-                audited.report("I10", None::<String>, detail);
-                self.unready.push(front.0);
-            }
-            for (id, score) in entries {
-                self.queues.entry(id).or_default().push((name.to_owned(), score));
-            }
+        let entries = members(shared, partition, &Keys::queue_index(queue)).await?;
+        if let Some(front) = entries.iter().min_by_key(|(_, score)| *score)
+            && let Some(detail) = misnamed(shared, partition, queue, front.1).await?
+        {
+            audited.report("I10", None::<String>, detail);
+            self.unready.push(front.0);
+        }
+        for (id, score) in entries {
+            self.queues.entry(id).or_default().push((queue.to_owned(), score));
         }
         Ok(())
     }
@@ -411,7 +422,7 @@ async fn check(
     let earlier = u32::try_from(listed).unwrap_or(u32::MAX) + u32::from(entry.unlisted.is_some());
     audited.check_attempts(execution, earlier, earlier.checked_sub(1));
     audited.check_counts(execution);
-    check_streams(shared, audited, entry, parts).await
+    Ok(())
 }
 
 /// Queue, lease, timer and lists are what the record says.
@@ -440,11 +451,11 @@ async fn check_streams(
     shared: &Shared,
     audited: &mut Audited,
     entry: &Entry,
+    now: TimestampMs,
     parts: &BTreeSet<String>,
 ) -> Result<(), EngineError> {
     let execution = &entry.execution;
     let id = execution.id;
-    let now = read::read_keys(shared, id.partition(), Vec::new()).await?.0;
     let mut attempts: Vec<_> = entry.unlisted.iter().chain(&execution.attempt).cloned().collect();
     if parts.contains("attempts") {
         let mut all = redis::cmd("LRANGE");
@@ -494,49 +505,31 @@ async fn raw_members(
 }
 
 /// Every execution of which any key exists, with the names of its keys.
-async fn executions(
-    shared: &Arc<Shared>,
-) -> Result<BTreeMap<ExecutionId, BTreeSet<String>>, EngineError> {
-    let family = format!("{}:exec:", shared.keys.prefix);
-    let keys = scan(shared, &format!("{family}{{fp:*")).await?;
-    Ok(by_owner(&keys, |key| {
-        let (home, rest) = parse_key(key, &family)?;
+fn executions(keyspace: &Keyspace) -> BTreeMap<ExecutionId, BTreeSet<String>> {
+    by_owner(keyspace.family("exec"), |key| {
+        let (home, rest) = parse_key(key, "exec:")?;
         let (uuid, part) = rest.split_once(':')?;
         Some((ExecutionId::new(home.flow_partition()?, Uuid::try_parse(uuid).ok()?), part))
-    }))
+    })
 }
 
 /// Every document of which any key exists, with the names of its keys.
-async fn documents(
-    shared: &Arc<Shared>,
-) -> Result<BTreeMap<DocumentId, BTreeSet<String>>, EngineError> {
-    let mut found = BTreeMap::new();
-    let prefix = format!("{}:", shared.keys.prefix);
-    for kind in DocumentKind::ALL {
-        let keys = scan(shared, &format!("{prefix}{}:{{*", kind.as_str())).await?;
-        found.extend(by_owner(&keys, |key| {
-            let (name, part) = key.strip_prefix(&prefix)?.rsplit_once(':')?;
-            Some((name.parse().ok()?, part))
-        }));
-    }
-    Ok(found)
+fn documents(keyspace: &Keyspace) -> BTreeMap<DocumentId, BTreeSet<String>> {
+    let keys = DocumentKind::ALL.iter().flat_map(|kind| keyspace.family(kind.as_str()));
+    by_owner(keys, |key| {
+        let (name, part) = key.rsplit_once(':')?;
+        Some((name.parse().ok()?, part))
+    })
 }
 
 /// The parts that there are of each owner of keys.
-fn by_owner<O: Ord>(
-    keys: &BTreeSet<String>,
-    parse: impl Fn(&str) -> Option<(O, &str)>,
+fn by_owner<'a, O: Ord>(
+    keys: impl Iterator<Item = &'a str>,
+    parse: impl Fn(&'a str) -> Option<(O, &'a str)>,
 ) -> BTreeMap<O, BTreeSet<String>> {
     let mut found: BTreeMap<O, BTreeSet<String>> = BTreeMap::new();
-    for (owner, part) in keys.iter().filter_map(|key| parse(key)) {
+    for (owner, part) in keys.filter_map(parse) {
         found.entry(owner).or_default().insert(part.to_owned());
     }
     found
-}
-
-/// Home and rest of a key of a family.
-pub(crate) fn parse_key<'a>(key: &'a str, family: &str) -> Option<(Home, &'a str)> {
-    let key = key.strip_prefix(family)?;
-    let (home, rest) = key.split_at_checked(key.find('}')? + 1)?;
-    Some((home.parse().ok()?, rest.strip_prefix(':')?))
 }

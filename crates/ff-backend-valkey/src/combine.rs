@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use ff_core::error::EngineError;
 use ff_core::id::{DocumentId, Home, Subject};
+use ff_core::limits;
 use ff_core::machine::{Changes, Need, Overlay, Step};
 use ff_core::time::TimestampMs;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::apply::{Done, Job, TRIES_MOST, number};
-use crate::commit::{self, Committed, ITEMS_MOST};
+use crate::commit::{self, Committed};
 use crate::item::{Bundle, Times, bundle};
 use crate::net::Net;
 use crate::read::{Known, read, read_more};
@@ -27,6 +28,12 @@ use crate::wake::{Left, Token};
 
 /// Times that a party reads because its commands ask for more. Each asks for a few things at most.
 const READS_MOST: u32 = 1000;
+
+/// Records after which a party takes no further command: as many as one step of a flow touches.
+const RECORDS_MANY: usize = limits::FLOW_STEP as usize;
+
+/// Records of a party: beside a large step there is room for small ones. A larger one goes alone.
+const RECORDS_MOST: usize = RECORDS_MANY + RECORDS_MANY / 2;
 
 /// Events of one item after which a party takes no further command; one command adds a few at most.
 const EVENTS_MOST: usize = 128;
@@ -64,7 +71,7 @@ impl Lines {
         let line = lines.get_mut(id)?;
         let mut party: Vec<Waiting> = Vec::new();
         while let Some(waiting) = line.pop_front() {
-            let fits = party.len() < ITEMS_MOST
+            let fits = party.len() < RECORDS_MANY
                 && party.first().is_none_or(|p| p.job.is_freeing() == waiting.job.is_freeing());
             if !fits {
                 line.push_front(waiting);
@@ -162,9 +169,12 @@ impl<'a> Party<'a> {
         for waiting in &mut waiting {
             known.extend(std::mem::take(&mut waiting.job.known));
         }
+        if let Some(document) = shared.documents.get(id) {
+            let mut remembered = Known::default();
+            remembered.documents.insert(id.clone(), Some(document));
+            known.extend(remembered);
+        }
         known.read_at = None;
-        let remembered = shared.documents.get(id).map(|document| (id.clone(), Some(document)));
-        known.documents.extend(remembered);
         Self { shared, home: id.home.clone(), waiting, known, asked_keyring: false }
     }
 
@@ -283,7 +293,7 @@ impl<'a> Party<'a> {
         for waiting in &self.waiting {
             match waiting.job.step(self.shared, &mut overlay, now, &mut used) {
                 Err(needs) => lacking.extend(needs),
-                Ok(step) if extent.is_revived_by(&step.changes) => break,
+                Ok(step) if !extent.has_room_for(&step.changes) => break,
                 Ok(step) => {
                     overlay.absorb(&step.changes);
                     extent.take(&step.changes);
@@ -343,12 +353,15 @@ impl Extent {
     }
 
     fn is_full(&self) -> bool {
-        self.events.len() >= ITEMS_MOST || self.events.values().any(|count| *count >= EVENTS_MOST)
+        self.events.len() >= RECORDS_MANY || self.events.values().any(|count| *count >= EVENTS_MOST)
     }
 
-    /// Whether a step touches what an earlier one removed: that takes a commit between them.
-    fn is_revived_by(&self, changes: &Changes) -> bool {
-        touched(changes).any(|(subject, ..)| self.gone.contains(&subject))
+    /// A large step goes alone, and what touches what an earlier one removed takes a commit between them.
+    fn has_room_for(&self, changes: &Changes) -> bool {
+        let subjects = || touched(changes).map(|(subject, ..)| subject);
+        let new = subjects().filter(|subject| !self.events.contains_key(subject)).count();
+        let fits = self.events.is_empty() || self.events.len() + new <= RECORDS_MOST;
+        fits && !subjects().any(|subject| self.gone.contains(&subject))
     }
 }
 

@@ -18,13 +18,13 @@ use crate::store::{Shared, join_all};
 use crate::{homes, reply};
 
 /// Items of one call. Everything else waits while a function runs.
-pub(crate) const ITEMS_MOST: usize = 64;
+pub(crate) const ITEMS_MOST: usize = 32;
 
 /// Bytes after which a call takes no further item.
 const CALL_BYTES: usize = 1 << 20;
 
 /// Arguments after which a call takes no further item: each costs the server time.
-const CALL_ARGUMENTS: usize = 2_000;
+const CALL_ARGUMENTS: usize = 1_000;
 
 /// Arguments of each group, item and check beside what is counted apart.
 const GROUP_ARGUMENTS: usize = 7;
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn a_group_is_never_cut() {
-        let groups = [group(0, 60), group(0, 4), group(0, 1), group(0, 130), group(0, 1)];
+        let groups = [group(0, 28), group(0, 4), group(0, 1), group(0, 130), group(0, 1)];
         assert_eq!(places(false, &groups), [vec![0, 1], vec![2], vec![3], vec![4]]);
     }
 

@@ -51,3 +51,41 @@ pub(crate) fn revision(document: &Document) -> Vec<u8> {
     push_uint(&mut bytes, document.revision, 6);
     bytes
 }
+
+/// For tests of what holds documents.
+#[cfg(test)]
+pub(crate) mod samples {
+    use std::sync::Arc;
+
+    use ff_core::id::{BudgetId, Namespace};
+    use ff_core::partition::PartitionConfig;
+    use ff_core::state::{Body, QuotaPolicy};
+    use uuid::Uuid;
+
+    use super::*;
+
+    pub(crate) fn document(revision: u64) -> Arc<Document> {
+        let uuid = Uuid::from_u128(1);
+        let policy = QuotaPolicy {
+            id: ff_core::id::QuotaPolicyId::new(uuid),
+            namespace: Namespace::default(),
+            spec: Default::default(),
+            created_as: Default::default(),
+            created_at: Default::default(),
+            window: Default::default(),
+            slots: 0,
+            pending: Default::default(),
+            overdue: Vec::new(),
+            ask_at: None,
+            patrol: 0,
+            patrol_at: None,
+            waiting: 0,
+            wake_at: None,
+            waking: Vec::new(),
+            tell_at: None,
+        };
+        let id = DocumentId::budget(BudgetId::new(uuid), &PartitionConfig::default());
+        let (event_seq, last_event, body) = (0, 0, Body::QuotaPolicy(Box::new(policy)));
+        Arc::new(Document { id, revision, event_seq, last_event, body })
+    }
+}

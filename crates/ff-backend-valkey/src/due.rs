@@ -11,7 +11,7 @@ use redis::{Cmd, Value};
 
 use crate::apply::{Job, run};
 use crate::commit::ITEMS_MOST;
-use crate::everywhere::{Answered, Missing};
+use crate::everywhere::{Answered, Missing, Tour};
 use crate::reply;
 use crate::store::Shared;
 
@@ -74,7 +74,13 @@ async fn fronts(
             let reply = shared.send_home(home, &call).await?;
             vec![Answered { homes: vec![home.clone()], reply }]
         }
-        None => shared.in_all_homes("ff_due", Missing::LeaveOut, arguments).await?,
+        None => {
+            let mut tour = Tour::by("ff_due", Missing::LeaveOut);
+            if most > 0 {
+                tour = tour.entries(most as usize);
+            }
+            shared.in_all_homes(tour, arguments).await?
+        }
     };
     let (mut latest, mut fronts) = (TimestampMs(0), Vec::new());
     for answered in replies {

@@ -226,38 +226,10 @@ impl Documents {
 
 #[cfg(test)]
 mod tests {
-    use ff_core::id::{BudgetId, Namespace};
     use ff_core::machine::Family;
-    use ff_core::partition::PartitionConfig;
-    use ff_core::state::{Body, QuotaPolicy};
-    use uuid::Uuid;
 
     use super::*;
-
-    fn document(revision: u64) -> Arc<Document> {
-        let uuid = Uuid::from_u128(1);
-        let policy = QuotaPolicy {
-            id: ff_core::id::QuotaPolicyId::new(uuid),
-            namespace: Namespace::default(),
-            spec: Default::default(),
-            created_as: Default::default(),
-            created_at: Default::default(),
-            window: Default::default(),
-            slots: 0,
-            pending: Default::default(),
-            overdue: Vec::new(),
-            ask_at: None,
-            patrol: 0,
-            patrol_at: None,
-            waiting: 0,
-            wake_at: None,
-            waking: Vec::new(),
-            tell_at: None,
-        };
-        let id = DocumentId::budget(BudgetId::new(uuid), &PartitionConfig::default());
-        let (event_seq, last_event, body) = (0, 0, Body::QuotaPolicy(Box::new(policy)));
-        Arc::new(Document { id, revision, event_seq, last_event, body })
-    }
+    use crate::document::samples::document;
 
     #[test]
     fn rows_are_remembered_as_long_as_nobody_else_writes() {

@@ -20,11 +20,33 @@ const REST: Duration = Duration::from_millis(20);
 /// Times that it is asked for again.
 const TRIES: usize = 250;
 
-/// Homes of one call. Everything else waits while a function runs, and some read entries of each.
-fn homes_most(function: &str) -> usize {
-    match function {
-        "ff_peek" | "ff_events" => 32,
-        _ => 512,
+/// Homes of one call. Everything else waits while a function runs.
+const HOMES_MOST: usize = 512;
+
+/// Entries of one call, of all homes together.
+const ENTRIES_MOST: usize = 512;
+
+/// To look for entries of a home costs as much as so many of them.
+const HOME_COST: usize = 16;
+
+/// A function that looks at homes, and how many of them it is given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tour {
+    function: &'static str,
+    missing: Missing,
+    homes: usize,
+}
+
+impl Tour {
+    /// Little is read of each home.
+    pub(crate) fn by(function: &'static str, missing: Missing) -> Self {
+        Self { function, missing, homes: HOMES_MOST }
+    }
+
+    /// So many entries of each home may be read.
+    pub(crate) fn entries(self, of_each: usize) -> Self {
+        let homes = (ENTRIES_MOST / (of_each + HOME_COST)).max(1);
+        Self { homes, ..self }
     }
 }
 
@@ -53,16 +75,15 @@ impl Shared {
     /// Calls a function for all homes there are, also those that others have made since.
     pub(crate) async fn in_all_homes(
         &self,
-        name: &str,
-        missing: Missing,
+        tour: Tour,
         arguments: impl Fn(&mut Cmd, &[Home]),
     ) -> Result<Vec<Answered>, EngineError> {
         let known = self.homes.known();
-        let looking = self.everywhere(name, missing, known, &arguments);
+        let looking = self.everywhere(tour, known, &arguments);
         let (answered, new) = tokio::join!(looking, homes::learn(self));
         let (mut answered, new) = (answered?, new?);
         if !new.is_empty() {
-            answered.extend(self.everywhere(name, missing, new, &arguments).await?);
+            answered.extend(self.everywhere(tour, new, &arguments).await?);
         }
         Ok(answered)
     }
@@ -71,23 +92,23 @@ impl Shared {
     /// follow those with which every function begins.
     pub(crate) async fn everywhere(
         &self,
-        name: &str,
-        missing: Missing,
+        tour: Tour,
         homes: Vec<Home>,
         arguments: impl Fn(&mut Cmd, &[Home]),
     ) -> Result<Vec<Answered>, EngineError> {
         let mut left = homes;
         let mut answered = Vec::new();
         for _ in 0..TRIES {
-            let whole = self.round(name, left, &arguments, homes_most(name)).await?;
+            let whole = self.round(tour, left, &arguments).await?;
             answered.extend(whole.answered);
             if whole.failed.is_empty() {
                 return Ok(answered);
             }
-            let singly = self.round(name, whole.failed, &arguments, 1).await?;
+            let alone = Tour { homes: 1, ..tour };
+            let singly = self.round(alone, whole.failed, &arguments).await?;
             answered.extend(singly.answered);
             left = singly.failed;
-            if left.is_empty() || missing == Missing::LeaveOut {
+            if left.is_empty() || tour.missing == Missing::LeaveOut {
                 return Ok(answered);
             }
             tokio::time::sleep(REST).await;
@@ -96,20 +117,19 @@ impl Shared {
         Err(EngineError::Transport { outcome_unknown: false, detail })
     }
 
-    /// One round of calls for these homes, at most so many of a node in each.
+    /// One round of calls for these homes.
     async fn round(
         &self,
-        name: &str,
+        tour: Tour,
         homes: Vec<Home>,
         arguments: &impl Fn(&mut Cmd, &[Home]),
-        most: usize,
     ) -> Result<Round, EngineError> {
         let (shares, unowned) = self.shares(homes);
         let mut calls: Vec<(Primary, Vec<Home>, Cmd)> = Vec::new();
         for (primary, owned) in shares {
-            for part in owned.chunks(most) {
+            for part in owned.chunks(tour.homes) {
                 let Some(first) = part.first() else { continue };
-                let mut call = self.read_function(name);
+                let mut call = self.read_function(tour.function);
                 call.arg(1).arg(self.keys.log(first));
                 self.begin(&mut call);
                 arguments(&mut call, part);

@@ -15,14 +15,14 @@ use redis::{Cmd, Value};
 use tokio::sync::watch;
 
 use crate::attendance::{Attendance, Present};
-use crate::everywhere::{Answered, Missing};
+use crate::everywhere::{Answered, Missing, Tour};
 use crate::read::Known;
 use crate::seen::Seen;
 use crate::store::{Shared, join_all};
 use crate::{homes, log, read, reply};
 
 /// Stream entries of all its homes that one call reads: it should not hold others up.
-const ENTRIES_MOST: usize = 64;
+const ENTRIES_MOST: usize = 32;
 
 /// No call waits longer, whatever it asks for: it answers with nothing and may be repeated.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
@@ -141,8 +141,13 @@ async fn glance(shared: Arc<Shared>, shift: u64) {
 
 /// The number of the newest event of each of these homes.
 async fn ends(shared: &Shared, homes: Vec<Home>) -> Result<Seen, EngineError> {
-    let answered = shared.everywhere("ff_events", Missing::Wait, homes, ask_for_ends).await?;
+    let answered = shared.everywhere(tour(Missing::Wait), homes, ask_for_ends).await?;
     read_ends(answered)
+}
+
+/// The function bounds its entries itself.
+fn tour(missing: Missing) -> Tour {
+    Tour::by("ff_events", missing).entries(1)
 }
 
 fn ask_for_ends(call: &mut Cmd, homes: &[Home]) {
@@ -181,9 +186,7 @@ pub(crate) async fn events(
     let scope = follow.filter.scope();
     let from_start = follow.from == From::Start;
     let mut seen = match &follow.from {
-        From::Now => {
-            read_ends(shared.in_all_homes("ff_events", Missing::Wait, ask_for_ends).await?)?
-        }
+        From::Now => read_ends(shared.in_all_homes(tour(Missing::Wait), ask_for_ends).await?)?,
         From::Start => Seen::default(),
         From::Cursor(text) => Seen::parse(&scope, text, &shared.settings.partitions)?,
     };
@@ -271,7 +274,7 @@ impl Log {
 
 async fn logs(shared: &Arc<Shared>, seen: &Seen) -> Result<Vec<Log>, EngineError> {
     let answered = shared
-        .in_all_homes("ff_events", Missing::LeaveOut, |call, homes| {
+        .in_all_homes(tour(Missing::LeaveOut), |call, homes| {
             call.arg(ENTRIES_MOST);
             homes.iter().for_each(|home| {
                 call.arg(home.to_string()).arg(seen.of(home));

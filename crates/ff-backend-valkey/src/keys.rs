@@ -180,7 +180,7 @@ pub(crate) fn queue_name(place: &QueuePlace<'_>) -> String {
 
 /// Whether what stands in a queue requires capabilities, by its name.
 pub(crate) fn requires_some(queue: &str) -> bool {
-    !queue.rsplit(':').next().is_some_and(|class| class == NO_CAPABILITIES)
+    queue.rsplit(':').next() != Some(NO_CAPABILITIES)
 }
 
 /// Short name of a set of capabilities: half of its SHA-1 in hex, which has no colon.

@@ -9,9 +9,8 @@ use ff_core::id::{Home, LaneId, Namespace};
 use ff_core::read::{Audited, LaneSnapshot};
 use ff_core::state::{Execution, PublicState};
 
-use crate::audit::parse_key;
 use crate::keys::LANES;
-use crate::measure::scan;
+use crate::keyspace::Keyspace;
 use crate::reply;
 use crate::store::Shared;
 
@@ -69,11 +68,12 @@ pub(crate) fn count(counts: &mut Counts, execution: &Execution) {
 /// Compares what is kept with what a scan counted: what must be added to set it right.
 pub(crate) async fn audit(
     shared: &Shared,
+    keyspace: &Keyspace,
     audited: &mut Audited,
     scanned: &Counts,
 ) -> Result<Counts, EngineError> {
     let mut wrong = scanned.clone();
-    for ((home, namespace), kept) in stored(shared).await? {
+    for ((home, namespace), kept) in stored(shared, keyspace).await? {
         let hash = wrong.entry((home, namespace)).or_default();
         for (field, count) in kept {
             *hash.entry(field).or_default() -= count;
@@ -90,17 +90,15 @@ pub(crate) async fn audit(
     Ok(wrong)
 }
 
-async fn stored(shared: &Shared) -> Result<Counts, EngineError> {
+async fn stored(shared: &Shared, keyspace: &Keyspace) -> Result<Counts, EngineError> {
     let mut counts = Counts::new();
-    let family = format!("{}:idx:", shared.keys.prefix);
-    for key in scan(shared, &format!("{family}{{fp:*}}:{LANES}*")).await? {
-        let Some((home, name)) = parse_key(&key, &family) else { continue };
+    for (home, name) in keyspace.indexes() {
         let Some(namespace) = name.strip_prefix(LANES).and_then(|ns| Namespace::new(ns).ok())
         else {
             continue;
         };
         let mut all = redis::cmd("HGETALL");
-        all.arg(&key);
+        all.arg(shared.keys.lanes(&home, &namespace));
         let mut items = reply::flat(shared.send_home(&home, &all).await?)?.into_iter();
         let hash = counts.entry((home, namespace)).or_default();
         while let Some(field) = items.next() {

@@ -15,7 +15,7 @@ use ff_core::time::TimestampMs;
 use redis::{Cmd, Value};
 
 use crate::commit::ITEMS_MOST;
-use crate::everywhere::Missing;
+use crate::everywhere::{Missing, Tour};
 use crate::store::{Shared, join_all};
 use crate::{fleet, lane_counts, listing, read, reply, walk};
 
@@ -86,7 +86,8 @@ async fn snapshot(
             call.arg(home.to_string());
         });
     };
-    let replies = shared.everywhere("ff_lane", Missing::Wait, partitions, arguments).await?;
+    let replies =
+        shared.everywhere(Tour::by("ff_lane", Missing::Wait), partitions, arguments).await?;
     let (mut now, mut found, mut eligible) = (TimestampMs(0), LaneFound::default(), Vec::new());
     for answered in replies {
         let mut items = reply::array(answered.reply)?.into_iter();

@@ -31,6 +31,7 @@ mod homes;
 mod item;
 mod keyring;
 mod keys;
+mod keyspace;
 mod lane_counts;
 mod lanes;
 mod leases;

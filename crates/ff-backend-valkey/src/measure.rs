@@ -1,6 +1,6 @@
 //! What a benchmark wants to know of a store and its servers, and how it takes its keys away again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ff_core::error::EngineError;
@@ -11,8 +11,10 @@ use crate::floor::delete_library;
 use crate::reply;
 use crate::store::{Shared, ValkeyStore, join_all};
 
-/// Keys that one step of a scan looks at, and that one command removes.
+/// Keys that one step of a walk looks at.
 const SCAN_COUNT: usize = 1000;
+/// Keys that one command removes.
+const UNLINK_COUNT: usize = 200;
 /// Where a scan begins, and what it says at its end.
 const SCAN_EDGE: &str = "0";
 
@@ -48,6 +50,21 @@ impl ValkeyStore {
         Ok(sent)
     }
 
+    /// Calls of functions that the servers have run so far, whoever called, by how long they took: the
+    /// least power of two in microseconds that a call did not exceed, and how many.
+    pub async fn call_times(&self) -> Result<BTreeMap<u64, u64>, EngineError> {
+        let mut command = redis::cmd("LATENCY");
+        command.arg("HISTOGRAM").arg("fcall").arg("fcall_ro");
+        let mut times = BTreeMap::new();
+        for primary in self.shared.client.primaries() {
+            let functions = reply::flat(self.shared.client.send_to(&primary, &command).await?)?;
+            for histogram in functions.into_iter().skip(1).step_by(2) {
+                add_times(histogram, &mut times)?;
+            }
+        }
+        Ok(times)
+    }
+
     /// Memory that the servers use, whoever uses it.
     pub async fn size_bytes(&self) -> Result<u64, EngineError> {
         let infos = infos(&self.shared, "memory").await?;
@@ -72,24 +89,14 @@ impl ValkeyStore {
     }
 }
 
-/// All keys that match, on every primary.
-pub(crate) async fn scan(shared: &Shared, pattern: &str) -> Result<BTreeSet<String>, EngineError> {
-    let mut keys = BTreeSet::new();
-    let mut pages = Pages::new(shared, pattern);
-    while let Some(page) = pages.next().await? {
-        for key in page {
-            keys.insert(reply::text(key)?);
-        }
-    }
-    Ok(keys)
-}
-
 /// Removes all keys that match, on every primary.
 pub(crate) async fn remove(shared: &Shared, pattern: &str) -> Result<u64, EngineError> {
     let mut removed = 0;
     let mut pages = Pages::new(shared, pattern);
     while let Some(page) = pages.next().await? {
-        removed += unlink(shared, page).await?;
+        for part in page.chunks(UNLINK_COUNT) {
+            removed += unlink(shared, part).await?;
+        }
     }
     Ok(removed)
 }
@@ -108,7 +115,7 @@ pub(crate) struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    fn new(shared: &'a Shared, pattern: &'a str) -> Self {
+    pub(crate) fn new(shared: &'a Shared, pattern: &'a str) -> Self {
         Self::resume(shared, pattern, SCAN_COUNT, None)
     }
 
@@ -145,10 +152,10 @@ impl<'a> Pages<'a> {
     }
 }
 
-async fn unlink(shared: &Shared, keys: Vec<Value>) -> Result<u64, EngineError> {
+async fn unlink(shared: &Shared, keys: &[Value]) -> Result<u64, EngineError> {
     let mut of_slots: BTreeMap<u16, Cmd> = BTreeMap::new();
     for key in keys {
-        let key = reply::some_bytes(key)?;
+        let key = reply::some_bytes(key.clone())?;
         // One command may not span slots in a cluster; elsewhere one is enough.
         let slot = if shared.client.is_cluster() { slot_of(&key) } else { 0 };
         of_slots.entry(slot).or_insert_with(|| redis::cmd("UNLINK")).arg(&key[..]);
@@ -178,6 +185,26 @@ fn field<T: FromRedisValue>(info: &InfoDict, name: &str) -> Result<T, EngineErro
     info.get(name).ok_or_else(|| EngineError::unavailable(format!("INFO tells no {name}")))
 }
 
+/// Adds what `LATENCY HISTOGRAM` tells of one command: its times are in turn with how many calls took
+/// at most as long.
+fn add_times(histogram: Value, times: &mut BTreeMap<u64, u64>) -> Result<(), EngineError> {
+    let mut fields = reply::flat(histogram)?.into_iter();
+    while let Some(name) = fields.next() {
+        let value = reply::next(&mut fields)?;
+        if reply::text(name)? != "histogram_usec" {
+            continue;
+        }
+        let (mut buckets, mut before) = (reply::flat(value)?.into_iter(), 0);
+        while let Some(limit) = buckets.next() {
+            let limit = reply::number(&limit)?.unsigned_abs();
+            let up_to = reply::number(&reply::next(&mut buckets)?)?.unsigned_abs();
+            *times.entry(limit).or_default() += up_to.saturating_sub(before);
+            before = up_to;
+        }
+    }
+    Ok(())
+}
+
 /// The count in `calls=7,usec=…`.
 fn calls(line: &str) -> Option<u64> {
     line.split(',').find_map(|part| part.strip_prefix("calls="))?.parse().ok()
@@ -186,6 +213,17 @@ fn calls(line: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_a_command_are_added() {
+        let bulk = |text: &str| Value::BulkString(text.into());
+        let buckets = [64, 90, 128, 95, 2048, 96].map(Value::Int).to_vec();
+        let fields = vec![bulk("calls"), Value::Int(96), bulk("histogram_usec")];
+        let histogram = Value::Array([fields, vec![Value::Array(buckets)]].concat());
+        let mut times = BTreeMap::from([(64, 10)]);
+        add_times(histogram, &mut times).unwrap();
+        assert_eq!(times, BTreeMap::from([(64, 100), (128, 5), (2048, 1)]));
+    }
 
     #[test]
     fn calls_are_found_in_a_line() {

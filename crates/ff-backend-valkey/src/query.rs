@@ -18,7 +18,7 @@ use ff_core::time::TimestampMs;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::read::Known;
+use crate::read::{Known, PORTION};
 use crate::record::Entry;
 use crate::store::{Shared, join_all};
 use crate::{audit, due, fleet, frames, keyring, listing, log, read, reply, routes, search};
@@ -97,7 +97,7 @@ pub(crate) async fn answer(shared: &Arc<Shared>, query: Query) -> Result<Answer,
 }
 
 /// Answers a question that the machine decides, reading what it asks for. All of it, of each home,
-/// is of one moment.
+/// is of one moment, but for long lists that it asks for at once.
 pub(crate) async fn with_facts<T>(
     shared: &Shared,
     answer: impl Fn(&Overlay, TimestampMs) -> Result<Result<T, Refusal>, Needs>,
@@ -138,14 +138,23 @@ async fn decide<T>(
         }
         let reads = by_home.iter().map(|(home, needs)| {
             let before = known.get(home).cloned().unwrap_or_default();
-            async move { (home.clone(), read::read(shared, home, &before, needs).await) }
+            let whole = of_one_moment && needs.len() <= PORTION;
+            async move {
+                let reads = match whole {
+                    true => vec![read::read(shared, home, &before, needs).await],
+                    false => read::read_in_portions(shared, home, needs).await,
+                };
+                (home, whole, reads)
+            }
         });
-        for (home, read) in join_all(reads).await {
-            let read = read?;
-            read.supply(&mut overlay)?;
-            now = read.read_at.unwrap_or(now);
-            if of_one_moment {
-                known.insert(home, read);
+        for (home, whole, reads) in join_all(reads).await {
+            for read in reads {
+                let read = read?;
+                read.supply(&mut overlay)?;
+                now = read.read_at.unwrap_or(now);
+                if whole {
+                    known.insert(home.clone(), read);
+                }
             }
         }
     }

@@ -20,6 +20,9 @@ use crate::record::{Entry, push_uint, uint};
 use crate::store::{Shared, join_all};
 use crate::{document, keyring, query, reply};
 
+/// Facts that are read with one call where they need not be of one moment.
+pub(crate) const PORTION: usize = 128;
+
 /// What is known of the part of a home that commands touch.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Known {
@@ -113,8 +116,14 @@ impl Known {
         rows.map(|((_, key), bytes)| (key, bytes))
     }
 
-    /// Adds what another command knows or assumes.
-    pub(crate) fn extend(&mut self, other: Self) {
+    /// Adds what another command knows or assumes. A commit sees by a record that what stands beside it
+    /// has not changed: beside one that both know, but not as of the same moment, nothing is known
+    /// any more.
+    pub(crate) fn extend(&mut self, mut other: Self) {
+        for subject in self.differing(&other) {
+            self.forget_beside(&subject);
+            other.forget_beside(&subject);
+        }
         self.entries.extend(other.entries);
         self.documents.extend(other.documents);
         self.payloads.extend(other.payloads);
@@ -123,6 +132,28 @@ impl Known {
         self.rows.extend(other.rows);
         self.assumed.extend(other.assumed);
         self.abroad.extend(other.abroad);
+    }
+
+    /// Records of which this and the other know different revisions.
+    fn differing(&self, other: &Self) -> Vec<Subject> {
+        let revision = |entry: &Option<Arc<Entry>>| entry.as_ref().map(|it| it.execution.revision);
+        let executions = other.entries.iter().filter(|(id, theirs)| {
+            self.entries.get(*id).is_some_and(|ours| revision(ours) != revision(theirs))
+        });
+        let revision = |found: &Option<Arc<Document>>| found.as_ref().map(|it| it.revision);
+        let documents = other.documents.iter().filter(|(id, theirs)| {
+            self.documents.get(*id).is_some_and(|ours| revision(ours) != revision(theirs))
+        });
+        let executions = executions.map(|(id, _)| Subject::from(*id));
+        executions.chain(documents.map(|(id, _)| Subject::from(id))).collect()
+    }
+
+    fn forget_beside(&mut self, subject: &Subject) {
+        self.rows.retain(|(of, _), _| of != subject);
+        self.assumed.retain(|(of, _)| of != subject);
+        if let Subject::Execution(id) = subject {
+            self.results.remove(id);
+        }
     }
 
     /// As much of it as one command asked for.
@@ -379,10 +410,22 @@ pub(crate) async fn read_more(
     known: &mut Known,
     needs: &[Need],
 ) -> Result<(), EngineError> {
-    let more = read(shared, home, &Known::default(), needs).await?;
-    known.extend(more);
+    for more in read_in_portions(shared, home, needs).await {
+        known.extend(more?);
+    }
     known.read_at = None;
     Ok(())
+}
+
+/// Reads some facts with each call: everything else waits while a function runs.
+pub(crate) async fn read_in_portions(
+    shared: &Shared,
+    home: &Home,
+    needs: &[Need],
+) -> Vec<Result<Known, EngineError>> {
+    let nothing = Known::default();
+    let reads = needs.chunks(PORTION).map(|part| read(shared, home, &nothing, part));
+    join_all(reads).await
 }
 
 /// What one call reads: strings, then parts of hashes.
@@ -547,4 +590,40 @@ fn decode_dedup(key: &DedupKey, bytes: &[u8]) -> Result<DedupRecord, EngineError
         })
     };
     parse().ok_or_else(|| EngineError::corruption(format!("the record of {key:?} is broken")))
+}
+
+#[cfg(test)]
+mod tests {
+    use ff_core::machine::Family;
+
+    use super::*;
+    use crate::document::samples::document;
+
+    fn known(revision: u64, row: u32) -> Known {
+        let (mut known, document) = (Known::default(), document(revision));
+        let name = (Subject::from(&document.id), RowKey::numbered(Family::Slot, row));
+        known.rows.insert(name, Some(Bytes::new()));
+        known.documents.insert(document.id.clone(), Some(document));
+        known
+    }
+
+    fn rows(known: &Known) -> usize {
+        known.rows_of(&Subject::from(&document(1).id)).count()
+    }
+
+    #[test]
+    fn rows_of_one_revision_add_up() {
+        let mut all = known(7, 1);
+        all.extend(known(7, 2));
+        assert_eq!(rows(&all), 2);
+    }
+
+    #[test]
+    fn rows_of_two_revisions_are_not_mixed() {
+        let mut all = known(7, 1);
+        all.extend(known(8, 2));
+        assert_eq!(rows(&all), 0, "a commit could not tell that one of them is old");
+        all.extend(known(8, 1));
+        assert_eq!(rows(&all), 1);
+    }
 }

@@ -16,8 +16,9 @@ use ff_core::read::{Answer, Audited, ListEntry, ListFlowMembers, Query};
 use ff_core::state::{Flow, Listing, MemberCounts, Recounted};
 use uuid::Uuid;
 
-use crate::audit::{Listed, Places, check_listed, parse_key};
+use crate::audit::{Listed, Places, check_listed};
 use crate::keys::{Keys, queue_name};
+use crate::keyspace::parse_key;
 use crate::listing::{list_name, member};
 use crate::measure::{Pages, Place};
 use crate::record::Entry;

@@ -10,7 +10,7 @@ use ff_core::read::{Leaf, ListFleets, ListNamespaces, ListQueued, ListRoutes, Pa
 use ff_core::state::{List, Route};
 use redis::{Cmd, Value};
 
-use crate::everywhere::Missing;
+use crate::everywhere::{Missing, Tour};
 use crate::keys::{class_of, lane_name};
 use crate::listing::list_name;
 use crate::store::{Shared, join_all};
@@ -38,8 +38,8 @@ pub(crate) async fn list(
     };
     let mut found: BTreeMap<i64, Route> = BTreeMap::new();
     for part in shared.partitions().chunks(TOGETHER) {
-        let (missing, part) = (Missing::LeaveOut, part.to_vec());
-        for answered in shared.everywhere("ff_routes", missing, part, arguments).await? {
+        let tour = Tour::by("ff_routes", Missing::LeaveOut);
+        for answered in shared.everywhere(tour, part.to_vec(), arguments).await? {
             read_routes(answered.reply, &mut found)?;
         }
     }
@@ -86,7 +86,8 @@ pub(crate) async fn queued(
         call.arg(limit).arg(1).arg(&queue).arg(partitions);
     };
     let partitions = shared.partitions();
-    let replies = shared.everywhere("ff_peek", Missing::LeaveOut, partitions, arguments).await?;
+    let tour = Tour::by("ff_peek", Missing::LeaveOut).entries(*limit as usize);
+    let replies = shared.everywhere(tour, partitions, arguments).await?;
     let mut front: Vec<(i64, ExecutionId)> = Vec::new();
     for answered in replies {
         for queue in reply::array(answered.reply)? {

@@ -9,8 +9,9 @@ use ff_core::id::{Home, Subject};
 use ff_core::read::Audited;
 use ff_core::state::{Document, Due, Listing};
 
-use crate::audit::{Places, parse_key};
+use crate::audit::Places;
 use crate::keys::queue_name;
+use crate::keyspace::parse_key;
 use crate::listing::{parse_member, parse_name};
 use crate::reconcile::{Visit, member_score};
 use crate::record::Entry;

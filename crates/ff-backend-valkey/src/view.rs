@@ -14,10 +14,10 @@ use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Home};
 use ff_core::operation::Claim;
 use ff_core::rota::Rota;
-use redis::Value;
+use redis::{Cmd, Value};
 
 use crate::classes::class_in;
-use crate::everywhere::Missing;
+use crate::everywhere::{Missing, Tour};
 use crate::reply;
 use crate::store::Shared;
 
@@ -415,12 +415,12 @@ pub(crate) async fn look(
     most: usize,
 ) -> Result<(), EngineError> {
     let begun = Instant::now();
-    let replies = shared
-        .everywhere("ff_peek", Missing::LeaveOut, shared.partitions(), |call, homes| {
-            let partitions: Vec<u16> = homes.iter().filter_map(Home::flow_partition).collect();
-            call.arg(most).arg(lanes.len()).arg(lanes).arg(partitions);
-        })
-        .await?;
+    let arguments = |call: &mut Cmd, homes: &[Home]| {
+        let partitions: Vec<u16> = homes.iter().filter_map(Home::flow_partition).collect();
+        call.arg(most).arg(lanes.len()).arg(lanes).arg(partitions);
+    };
+    let peek = Tour::by("ff_peek", Missing::LeaveOut).entries(most);
+    let replies = shared.everywhere(peek, shared.partitions(), arguments).await?;
     let mut queues = Vec::new();
     for answered in replies {
         for queue in reply::array(answered.reply)? {

@@ -10,7 +10,7 @@ use ff_core::state::Execution;
 use ff_core::time::TimestampMs;
 use redis::{Cmd, Value};
 
-use crate::everywhere::Missing;
+use crate::everywhere::{Missing, Tour};
 use crate::read::Counted;
 use crate::record::Entry;
 use crate::store::{Shared, join_all};
@@ -123,9 +123,10 @@ impl<C: Course> Walk<'_, C> {
 
     async fn fronts(&self, most: usize) -> Result<Vec<Front<C::Position>>, EngineError> {
         let homes = self.course.homes(self.shared);
+        let tour = Tour::by(C::FUNCTION, Missing::Wait).entries(most);
         let replies = self
             .shared
-            .everywhere(C::FUNCTION, Missing::Wait, homes, |call, homes| {
+            .everywhere(tour, homes, |call, homes| {
                 self.course.arguments(call, self.behind.clone(), most);
                 homes.iter().for_each(|home| {
                     call.arg(home.to_string());

@@ -179,6 +179,12 @@ impl Stage for ValkeyStage {
             self.store.set_clock(TimestampMs(now)).await.expect("the clock is moved");
         })
     }
+
+    fn clear(&self) -> Pending<'_, ()> {
+        Box::pin(async move {
+            self.store.remove_everything().await.expect("the keys are removed");
+        })
+    }
 }
 
 /// A world on one Valkey node that claims as a deployment does, by what it remembers of queues.

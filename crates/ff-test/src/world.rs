@@ -39,6 +39,11 @@ pub trait Stage: Send + Sync + 'static {
 
     /// Moves the store's clock.
     fn advance(&self, ms: i64) -> Pending<'_, ()>;
+
+    /// Takes what the test has left in a store that others use too: they look through all of it.
+    fn clear(&self) -> Pending<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// What a conformance test gets: a fresh store of its own.
@@ -289,6 +294,11 @@ impl World {
     pub async fn audit(&self) {
         let violations = sound::violations(&*self.backend).await.expect("an audit");
         assert!(violations.is_empty(), "{violations:#?}");
+    }
+
+    /// The world has ended, and nothing of it stays.
+    pub async fn clear(self) {
+        self.stage.clear().await;
     }
 }
 

@@ -1,5 +1,7 @@
 //! The command: chooses the store, runs the scenario, checks the store and prints the report.
 
+use std::collections::BTreeMap;
+
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
@@ -119,8 +121,50 @@ pub(super) trait OnStore: Named {
 
 async fn on_store<S: OnStore>(scenario: &S, place: Place) -> anyhow::Result<Report> {
     let target = Target::open(place).await?;
-    let measured = scenario.run(&target).await?;
+    let before = target.store.call_times().await?;
+    let mut measured = scenario.run(&target).await?;
+    measured.own.extend(longest_calls(&before, &target.store.call_times().await?));
     let violations = target.audit().await?;
     target.close().await?;
     Report::new(scenario, &target.place, measured, Some(violations == 0))
+}
+
+/// While a function runs everybody else waits, so none should run longer than 2 ms. The server counts
+/// by powers of two, give or take a little.
+const LONG_CALL_US: u64 = 2_200;
+
+/// Of the calls between two looks at their times: what the longest did not exceed, and how many are long.
+fn longest_calls(
+    before: &BTreeMap<u64, u64>,
+    after: &BTreeMap<u64, u64>,
+) -> Vec<(&'static str, Option<f64>)> {
+    let new = |(limit, count): (&u64, &u64)| {
+        let count = count.saturating_sub(before.get(limit).copied().unwrap_or_default());
+        (count > 0).then_some((*limit, count))
+    };
+    let calls: Vec<(u64, u64)> = after.iter().filter_map(new).collect();
+    let Some((longest, _)) = calls.last() else { return Vec::new() };
+    let long = calls.iter().filter(|(limit, _)| *limit > LONG_CALL_US).map(|(_, count)| count);
+    let long: u64 = long.sum();
+    let all: u64 = calls.iter().map(|(_, count)| count).sum();
+    vec![
+        ("function_calls", Some(all as f64)),
+        ("longest_call_ms", Some(*longest as f64 / 1e3)),
+        ("calls_over_2ms", Some(long as f64)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_calls_of_the_run_count() {
+        let before = BTreeMap::from([(64, 10), (8192, 3)]);
+        let after = BTreeMap::from([(64, 12), (2048, 5), (4096, 2), (8192, 3)]);
+        let figures = longest_calls(&before, &after);
+        let values: Vec<f64> = figures.iter().filter_map(|(_, value)| *value).collect();
+        assert_eq!(values, [9.0, 4.096, 2.0]);
+        assert_eq!(longest_calls(&after, &after), []);
+    }
 }

@@ -1,5 +1,6 @@
 //! What can be measured of a store, and what only some of them tell.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ff_core::error::EngineError;
@@ -45,6 +46,15 @@ impl Store {
         match self {
             Self::Sqlite(_) => Ok(None),
             Self::Valkey(store) => store.server_cpu().await.map(Some),
+        }
+    }
+
+    /// Calls of functions so far, by the least power of two in microseconds that they did not exceed;
+    /// none where the store has no functions.
+    pub(crate) async fn call_times(&self) -> Result<BTreeMap<u64, u64>, EngineError> {
+        match self {
+            Self::Sqlite(_) => Ok(BTreeMap::new()),
+            Self::Valkey(store) => store.call_times().await,
         }
     }
 

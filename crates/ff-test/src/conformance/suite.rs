@@ -22,6 +22,7 @@ pub fn run(make: fn() -> Making, case: for<'a> fn(&'a World) -> Case<'a>) {
         let world = make().await;
         case(&world).await;
         world.audit().await;
+        world.clear().await;
     });
 }
 

@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 
-use super::super::Facts;
 use super::super::draft::Halt;
+use super::super::{Facts, Needs};
 use super::inputs::name_of;
 use super::pages::{CHILDREN, IN, InEdge, MEMBERS, MemberRef, OUT, OutEdge};
 use super::scene::{Scene, beside};
@@ -67,25 +67,33 @@ pub(in super::super) fn list_edges(
     let (id, flow) = flow_of(facts, query.flow_id)?;
     let (first, mut slot) = query.from;
     let to = flow.members.min(first.saturating_add(LOOK_AT));
-    let mut items = Vec::new();
+    let mut next = (to < flow.members).then_some((to, 0));
+    let (mut room, mut parts, mut needs) = (query.limit, Vec::new(), Needs::default());
     for (number, (upstream, _)) in (first..).zip(refs(facts, &id, first, to)?) {
         let Some(execution) = facts.execution(upstream)? else { continue };
         let outs = execution.member.as_ref().map_or(0, |member| member.outs);
-        let most = query.limit.saturating_sub(u32::try_from(items.len()).unwrap_or(u32::MAX));
-        let end = outs.min(slot.saturating_add(most));
-        let edges: Vec<OutEdge> = OUT.stored_items(facts, &upstream.into(), (slot, end))?;
-        let numbered = (slot..).zip(edges);
-        items.extend(numbered.map(|(slot, edge)| snapshot(&execution, slot, edge)));
+        let end = outs.min(slot.saturating_add(room));
+        needs.note(OUT.want(facts, &upstream.into(), (slot, end)).map(Some));
+        room -= end.saturating_sub(slot);
+        parts.push((execution, slot, end));
         if end < outs {
-            return Ok(FlowEdges { items, next: Some((number, end)) });
+            next = Some((number, end));
+            break;
         }
         slot = 0;
-        if items.len() >= query.limit as usize {
-            let next = (number + 1 < flow.members).then_some((number + 1, 0));
-            return Ok(FlowEdges { items, next });
+        if room == 0 {
+            next = (number + 1 < flow.members).then_some((number + 1, 0));
+            break;
         }
     }
-    Ok(FlowEdges { items, next: (to < flow.members).then_some((to, 0)) })
+    needs.into_result()?;
+    let mut items = Vec::new();
+    for (execution, slot, end) in parts {
+        let edges: Vec<OutEdge> = OUT.stored_items(facts, &execution.id.into(), (slot, end))?;
+        let numbered = (slot..).zip(edges);
+        items.extend(numbered.map(|(slot, edge)| snapshot(&execution, slot, edge)));
+    }
+    Ok(FlowEdges { items, next })
 }
 
 fn snapshot(upstream: &Execution, slot: u32, edge: OutEdge) -> EdgeSnapshot {

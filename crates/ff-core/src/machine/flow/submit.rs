@@ -55,16 +55,15 @@ pub(in super::super) fn submit(
     let mut scene = Scene::new(facts, now);
     scene.put_flow(write_down(op, &graph, id.clone(), now));
     let folded = fold(op, &graph, retention, now);
-    for member in folded.into_iter().enumerate() {
-        let (at, member) = member;
-        if at < limits::FLOW_STEP as usize {
+    for (at, member) in (0..).zip(folded) {
+        if at < limits::FLOW_STEP {
             scene.put(member.into_draft(now));
         } else {
             scene.hold_back(&id, at, &member)?;
         }
     }
     if op.members.len() > limits::FLOW_STEP as usize {
-        scene.leave_flow_work(&id, WorkItem::Unfold { chunk: 1 })?;
+        scene.leave_flow_work(&id, WorkItem::Unfold { from: limits::FLOW_STEP })?;
     }
     let reply = SubmittedFlow {
         flow_id: op.flow.flow_id,
@@ -241,42 +240,37 @@ impl Folded {
     }
 }
 
-fn chunk_row(number: usize) -> RowKey {
-    let per_chunk = limits::FLOW_STEP as usize;
-    let name = [number / per_chunk, number % per_chunk];
-    let name: Vec<u8> =
-        name.iter().flat_map(|n| u32::try_from(*n).unwrap_or(u32::MAX).to_be_bytes()).collect();
-    RowKey::named(Family::Unfold, name)
+fn folded_row(number: u32) -> RowKey {
+    RowKey::numbered(Family::Unfold, number)
 }
 
 impl<F: Facts> Scene<'_, F> {
     /// Keeps a member for a later step.
-    fn hold_back(&mut self, id: &DocumentId, number: usize, member: &Folded) -> Result<(), Halt> {
-        self.flow(id)?.put_row(RowChange::put(chunk_row(number), member));
+    fn hold_back(&mut self, id: &DocumentId, number: u32, member: &Folded) -> Result<(), Halt> {
+        self.flow(id)?.put_row(RowChange::put(folded_row(number), member));
         Ok(())
     }
 
-    /// Makes the members of a chunk; the next chunk.
-    pub(super) fn unfold(&mut self, id: &DocumentId, chunk: u32) -> Result<Option<u32>, Halt> {
+    /// Makes members from a number on; where to go on.
+    pub(super) fn unfold(&mut self, id: &DocumentId, from: u32) -> Result<Option<u32>, Halt> {
         let facts = self.facts;
         let seeded = self.flow(id)?.flow().folded;
-        let from = chunk.saturating_mul(limits::FLOW_STEP);
         let to = seeded.min(from.saturating_add(limits::FLOW_STEP));
-        let keys: Vec<_> = (from..to).map(|number| chunk_row(number as usize)).collect();
+        let keys: Vec<_> = (from..to).map(folded_row).collect();
         facts.want_rows(&id.into(), &keys)?;
-        let mut chunk_members = Vec::with_capacity(keys.len());
+        let mut members = Vec::with_capacity(keys.len());
         for key in keys {
             let draft = self.flow(id)?;
             let folded: Option<Folded> = draft.find_row(facts, &key)?;
-            chunk_members.push(folded.ok_or_else(|| broken("a member was not written down"))?);
+            members.push(folded.ok_or_else(|| broken("a member was not written down"))?);
             draft.put_row(RowChange::remove(key));
         }
-        let ids: Vec<_> = chunk_members.iter().map(|folded| folded.execution.id).collect();
+        let ids: Vec<_> = members.iter().map(|folded| folded.execution.id).collect();
         self.want(&ids)?;
-        for folded in chunk_members {
+        for folded in members {
             self.unfold_member(id, folded)?;
         }
-        Ok((to < seeded).then_some(chunk + 1))
+        Ok((to < seeded).then_some(to))
     }
 
     fn unfold_member(&mut self, id: &DocumentId, folded: Folded) -> Result<(), Halt> {

@@ -27,7 +27,7 @@ pub(super) enum WorkItem {
     /// Members of a cancelled flow, from a number on.
     CancelMembers { from: u32 },
     /// Chunks of a submitted graph.
-    Unfold { chunk: u32 },
+    Unfold { from: u32 },
     /// Edges of a replayed member.
     Reset { member: Uuid, outcome: Outcome, from: u32, descendants: bool },
     /// Children that do not know yet who waits for them.
@@ -190,9 +190,9 @@ impl<F: Facts> Scene<'_, F> {
                 let next = self.cancel_members(id, from)?;
                 Ok(next.map(|from| WorkItem::CancelMembers { from }))
             }
-            WorkItem::Unfold { chunk } => {
-                let next = self.unfold(id, chunk)?;
-                Ok(next.map(|chunk| WorkItem::Unfold { chunk }))
+            WorkItem::Unfold { from } => {
+                let next = self.unfold(id, from)?;
+                Ok(next.map(|from| WorkItem::Unfold { from }))
             }
             WorkItem::Reset { member, outcome, from, descendants } => {
                 let next = self.reset_edges(beside(id, member), outcome, from, descendants)?;

@@ -1,6 +1,10 @@
 //! Runs many sequences, and shrinks one that fails.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::task::JoinSet;
 
 use super::coverage::Coverage;
 use super::generate::generate;
@@ -19,22 +23,48 @@ pub struct Plan {
     pub length: usize,
 }
 
+/// Sequences under way at a time: each waits for its store most of the time.
+const AT_ONCE: usize = 8;
+
 /// Runs the plan on worlds that `make` makes. A difference is reported with its seed and the
 /// shortest sequence found that still shows it.
-pub async fn run<F>(plan: Plan, make: impl Fn() -> F) -> Result<Coverage, String>
+pub async fn run<M, F>(plan: Plan, make: M) -> Result<Coverage, String>
 where
-    F: Future<Output = World>,
+    M: Fn() -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = World> + Send + 'static,
+{
+    let taken = Arc::new(AtomicU64::new(0));
+    let mut runners: JoinSet<_> =
+        (0..AT_ONCE).map(|_| run_some(plan, Arc::clone(&taken), make.clone())).collect();
+    let mut coverage = Coverage::default();
+    while let Some(done) = runners.join_next().await {
+        coverage.merge(done.expect("a runner ends")?);
+    }
+    Ok(coverage)
+}
+
+/// Runs sequences that no other runner has taken.
+async fn run_some<M, F>(plan: Plan, taken: Arc<AtomicU64>, make: M) -> Result<Coverage, String>
+where
+    M: Fn() -> F + Send + Sync,
+    F: Future<Output = World> + Send,
 {
     let mut coverage = Coverage::default();
-    for n in 0..plan.operations.div_ceil(plan.length) as u64 {
+    let sequences = plan.operations.div_ceil(plan.length) as u64;
+    loop {
+        let n = taken.fetch_add(1, Ordering::Relaxed);
+        if n >= sequences {
+            return Ok(coverage);
+        }
         let seed = plan.seed + n;
         let ops = generate(seed, plan.length);
-        if let Err(failure) = replay(&ops, &make().await, &mut coverage).await {
+        let world = make().await;
+        if let Err(failure) = replay(&ops, &world, &mut coverage).await {
             let (ops, failure) = shrink(ops, failure, &make).await;
             return Err(report(seed, &ops, &failure));
         }
+        world.clear().await;
     }
-    Ok(coverage)
 }
 
 /// Cuts away ever smaller parts as long as the rest still fails.

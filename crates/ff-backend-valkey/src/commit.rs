@@ -348,15 +348,13 @@ impl Load {
     }
 }
 
-/// Cuts groups into calls: in a cluster by home, everywhere by number and bytes. Gives the places of
-/// each call's groups.
+/// Cuts groups into calls by number and bytes, in a cluster also by home. Those of a home go together:
+/// what they write there is gathered. Gives the places of each call's groups.
 pub(crate) fn calls(
     cluster: bool,
     mut groups: Vec<(usize, Arc<Group>)>,
 ) -> Vec<Vec<(usize, Arc<Group>)>> {
-    if cluster {
-        groups.sort_by(|(_, a), (_, b)| a.home.cmp(&b.home));
-    }
+    groups.sort_by(|(_, a), (_, b)| a.home.cmp(&b.home));
     let mut calls: Vec<Vec<(usize, Arc<Group>)>> = Vec::new();
     let mut load = Load::default();
     for (at, group) in groups {
@@ -410,7 +408,7 @@ mod tests {
     #[test]
     fn in_a_cluster_a_call_is_of_one_home() {
         let groups = [group(2, 1), group(1, 1), group(2, 1)];
-        assert_eq!(places(false, &groups), [vec![0, 1, 2]]);
+        assert_eq!(places(false, &groups), [vec![1, 0, 2]]);
         assert_eq!(places(true, &groups), [vec![1], vec![0, 2]]);
     }
 }

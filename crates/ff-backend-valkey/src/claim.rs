@@ -18,7 +18,7 @@ use crate::entries::Beside;
 use crate::keys::lane_name;
 use crate::record::{Entry, encode_who};
 use crate::store::{Shared, join_all};
-use crate::view::{self, Plan, Taking};
+use crate::view::{self, Plan, Taking, Trust};
 use crate::{due, log, near, query};
 
 /// How often a claim looks again after others took what it had seen.
@@ -183,7 +183,7 @@ async fn run(
     let strict = shared.options.fifo_slack_ms == 0;
     let mut rota = Rota::new(&claim.lanes, claim.order);
     let max = claim.max as usize;
-    let (begun, mut looked) = (Instant::now(), !may_look);
+    let (begun, mut looked, mut trust) = (Instant::now(), !may_look, Trust::Promises);
     let mut rounds = 0;
     while rounds < ROUNDS_MOST {
         let wanted = max - round.taken();
@@ -197,13 +197,17 @@ async fn run(
         }
         let places = (round.places, wanted);
         let slack_ms = shared.options.fifo_slack_ms;
-        let plan = shared.views.plan(claim, &lanes, &mut rota, places, slack_ms);
+        let plan = shared.views.plan(claim, &lanes, &mut rota, places, (slack_ms, trust));
         if plan.takings.is_empty() && plan.expired.is_empty() {
-            if looked {
+            if !looked {
+                view::look_since(shared, &lanes, begun).await?;
+                looked = true;
+            } else if trust == Trust::Promises && may_look && !strict && round.taken() == 0 {
+                // Only the store knows that there is nothing.
+                trust = Trust::Store;
+            } else {
                 break;
             }
-            view::look_since(shared, &lanes, begun).await?;
-            looked = true;
         } else {
             round.carry_out(plan).await?;
             if round.late {

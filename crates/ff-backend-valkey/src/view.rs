@@ -50,6 +50,16 @@ pub(crate) struct Front {
     pub(crate) ahead: (u32, i64),
 }
 
+/// What a claim goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// What other claims under way may get is theirs.
+    Promises,
+    /// Only what the store said. Its answers are not read in the order in which they were given, so an
+    /// entry may be promised to a claim that has got another one already.
+    Store,
+}
+
 /// The front of one queue of one partition.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
@@ -237,7 +247,7 @@ impl Views {
         lanes: &[String],
         rota: &mut Rota,
         (first, wanted): (u32, usize),
-        slack_ms: u32,
+        (slack_ms, trust): (u32, Trust),
     ) -> Plan {
         let mut views = self.lock();
         let mut plan = Plan::default();
@@ -246,7 +256,7 @@ impl Views {
         while place < last {
             let Some(lane) = rota.pick() else { break };
             let view = views.entry(lanes[lane].clone()).or_default();
-            let Some(best) = view.best(&claim.capabilities, slack_ms) else {
+            let Some(best) = view.best(&claim.capabilities, slack_ms, trust) else {
                 rota.mark_empty(lane);
                 continue;
             };
@@ -296,10 +306,11 @@ impl LaneView {
     }
 
     /// The queue that a worker with these capabilities should look at first.
-    fn best(&self, capabilities: &Capabilities, slack_ms: u32) -> Option<usize> {
+    fn best(&self, capabilities: &Capabilities, slack_ms: u32, trust: Trust) -> Option<usize> {
         let covered = self.queues.iter().enumerate();
         let covered = covered.filter(|(_, queue)| capabilities.covers(&queue.required));
-        covered.filter_map(|(n, queue)| Some((queue.rank(slack_ms)?, n))).min().map(|(_, n)| n)
+        let ranked = covered.filter_map(|(n, queue)| Some((queue.rank(slack_ms, trust)?, n)));
+        ranked.min().map(|(_, n)| n)
     }
 
     /// The best entry known in the other queues that these capabilities cover.
@@ -353,10 +364,11 @@ impl Queue {
 
     /// Where it stands among others: by its first known entry, or by what may be behind; none when
     /// nothing can be there.
-    fn rank(&self, slack_ms: u32) -> Option<(i64, Option<ExecutionId>)> {
+    fn rank(&self, slack_ms: u32, trust: Trust) -> Option<(i64, Option<ExecutionId>)> {
+        let promised = if trust == Trust::Promises { self.promised } else { 0 };
         match self.front.first() {
             Some(first) => Some((first.score, Some(first.id))),
-            None if self.promised >= self.behind => None,
+            None if promised >= self.behind => None,
             None => Some((self.expected(slack_ms), None)),
         }
     }
@@ -476,7 +488,7 @@ mod tests {
     }
 
     fn rank(queue: &Queue) -> Option<i64> {
-        queue.rank(100).map(|(score, _)| score)
+        queue.rank(100, Trust::Promises).map(|(score, _)| score)
     }
 
     #[test]
@@ -506,6 +518,7 @@ mod tests {
             queue.take();
         }
         assert_eq!(rank(&queue), None);
+        assert!(queue.rank(100, Trust::Store).is_some(), "the store said that there are some");
     }
 
     #[test]

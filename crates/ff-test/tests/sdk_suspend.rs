@@ -30,6 +30,7 @@ ff_test::on_every_way! {
     metadata_comes_back
     signals_are_told_apart
     a_wrong_token_is_refused
+    one_suspension_serves_many_tasks
 }
 
 fn named(names: &[&str]) -> Vec<ConditionMatcher> {
@@ -276,4 +277,28 @@ async fn a_wrong_token_is_refused(workshop: &Workshop) {
     let bad = Signal::new("", ticket.token.clone());
     let refused = worker.deliver_signal(id, ticket.waitpoint_id, bad).await.unwrap_err();
     assert!(matches!(refused, SdkError::Config { field: "name", .. }), "{refused}");
+}
+
+async fn one_suspension_serves_many_tasks(workshop: &Workshop) {
+    let worker = workshop.worker().await;
+    let paid = Suspension::signal("payment", "paid").unwrap();
+    let until = paid.and(Suspension::approval("review").unwrap());
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        let mut task = workshop.start(&worker, workshop.work()).await;
+        // The second wait of a task is one more use.
+        for _ in 0..2 {
+            let id = task.execution_id();
+            let at = waits(task.suspend_on(until.clone()).await.unwrap());
+            for (ticket, name) in at.waitpoints.iter().zip(["paid", "approved"]) {
+                say(&worker, id, ticket, name).await;
+                made.push(ticket.waitpoint_id);
+            }
+            task = resumed(&worker).await.0;
+        }
+        task.complete(None).await.unwrap();
+    }
+    made.sort_unstable();
+    made.dedup();
+    assert_eq!(made.len(), 8, "each has waitpoints of its own");
 }

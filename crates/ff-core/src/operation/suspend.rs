@@ -180,7 +180,7 @@ impl Binding {
     }
 
     /// Its name, where the binding says it.
-    fn key(&self) -> Option<&WaitpointKey> {
+    pub fn key(&self) -> Option<&WaitpointKey> {
         match self {
             Self::Fresh { key, .. } => Some(key),
             Self::UsePending { .. } => None,

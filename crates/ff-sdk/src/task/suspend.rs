@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ff_core::id::{IdempotencyKey, SignalName, SuspensionId, WaitpointId, WaitpointKey};
+use ff_core::id::{SignalName, SuspensionId, WaitpointId, WaitpointKey};
 use ff_core::operation::{Binding, IssuedWaitpoint, Suspend, SuspendTimeout, Suspended};
 use ff_core::state::{
     Condition, Count, CountKind, Matcher, ResumePolicy, SetMode, SuspensionReason, TimeoutBehavior,
@@ -76,12 +76,13 @@ impl ConditionMatcher {
 pub struct Suspension {
     condition: Condition,
     bindings: Vec<Binding>,
+    /// Waitpoints that every task makes anew.
+    fresh: Vec<WaitpointKey>,
     resume_policy: ResumePolicy,
     reason: SuspensionReason,
     timeout: Option<SuspendTimeout>,
     timeout_behavior: Option<TimeoutBehavior>,
     metadata: Option<Bytes>,
-    idempotency_key: Option<IdempotencyKey>,
 }
 
 impl Suspension {
@@ -109,13 +110,18 @@ impl Suspension {
         Self {
             condition,
             bindings,
+            fresh: Vec::new(),
             resume_policy: ResumePolicy::default(),
             reason: SuspensionReason::default(),
             timeout: None,
             timeout_behavior: None,
             metadata: None,
-            idempotency_key: None,
         }
+    }
+
+    /// At a waitpoint of this name, which each task makes for itself: one `Suspension` serves many.
+    fn at(key: WaitpointKey, condition: Condition) -> Self {
+        Self { fresh: vec![key], ..Self::on(condition, Vec::new()) }
     }
 
     /// The first signal of this name on a new waitpoint.
@@ -145,8 +151,7 @@ impl Suspension {
     pub fn signal(key: &str, name: &str) -> Result<Self, SdkError> {
         let waitpoint: WaitpointKey = parse("waitpoint_key", key)?;
         let name = ConditionMatcher::named(name).matcher()?;
-        let bindings = vec![Binding::fresh(waitpoint.clone())];
-        Ok(Self::on(Condition::Single { waitpoint, name }, bindings))
+        Ok(Self::at(waitpoint.clone(), Condition::Single { waitpoint, name }))
     }
 
     /// A yes or a no: `approved` or `denied`, as `ff approve` and `ff deny` send them.
@@ -174,9 +179,8 @@ impl Suspension {
         let waitpoint: WaitpointKey = parse("waitpoint_key", key)?;
         let name = |text: &str| parse::<SignalName>("signal_name", text);
         let names = vec![name("approved")?, name("denied")?];
-        let bindings = vec![Binding::fresh(waitpoint.clone())];
-        let condition = Condition::SignalSet { waitpoint, names, mode: SetMode::Any };
-        Ok(Self::on(condition, bindings))
+        let fresh = waitpoint.clone();
+        Ok(Self::at(fresh, Condition::SignalSet { waitpoint, names, mode: SetMode::Any }))
     }
 
     /// The same word from so many different people or systems.
@@ -209,10 +213,9 @@ impl Suspension {
     pub fn distinct_sources(key: &str, name: &str, n: u32) -> Result<Self, SdkError> {
         let waitpoint: WaitpointKey = parse("waitpoint_key", key)?;
         let name = ConditionMatcher::named(name).matcher()?;
-        let bindings = vec![Binding::fresh(waitpoint.clone())];
-        let waitpoints = vec![waitpoint];
+        let waitpoints = vec![waitpoint.clone()];
         let count = Count { n, kind: CountKind::DistinctSources, name, waitpoints };
-        Ok(Self::on(Condition::Count(count), bindings))
+        Ok(Self::at(waitpoint, Condition::Count(count)))
     }
 
     /// Nothing but time.
@@ -254,27 +257,31 @@ impl Suspension {
     /// # }
     /// ```
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        let Self { condition, mut bindings, .. } = self;
-        let condition = match condition {
+    pub fn and(mut self, other: Self) -> Self {
+        let Self { condition, bindings, fresh, .. } = other;
+        self.condition = match self.condition {
             Condition::AllOf(mut all) => {
-                all.push(other.condition);
+                all.push(condition);
                 Condition::AllOf(all)
             }
-            one => Condition::AllOf(vec![one, other.condition]),
+            one => Condition::AllOf(vec![one, condition]),
         };
-        let is_bound = |bindings: &[Binding], key: &WaitpointKey| {
-            let same = |bound: &Binding| matches!(bound, Binding::Fresh { key: k, .. } if k == key);
-            bindings.iter().any(same)
-        };
-        for binding in other.bindings {
-            // Both may listen at one waitpoint: it is made once.
-            match &binding {
-                Binding::Fresh { key, .. } if is_bound(&bindings, key) => {}
-                _ => bindings.push(binding),
+        // Both may listen at one waitpoint: it is made once.
+        for binding in bindings {
+            if !binding.key().is_some_and(|key| self.makes(key)) {
+                self.bindings.push(binding);
             }
         }
-        Self { condition, bindings, ..self }
+        for key in fresh {
+            if !self.makes(&key) {
+                self.fresh.push(key);
+            }
+        }
+        self
+    }
+
+    fn makes(&self, key: &WaitpointKey) -> bool {
+        self.fresh.contains(key) || self.bindings.iter().any(|binding| binding.key() == Some(key))
     }
 
     /// Uses a waitpoint that [`ClaimedTask::create_pending_waitpoint`] made, with all that was
@@ -296,8 +303,8 @@ impl Suspension {
     #[must_use]
     pub fn using(mut self, pending: &WaitpointTicket) -> Self {
         let waitpoint_id = pending.waitpoint_id;
-        let of_that_name = |binding: &Binding| matches!(binding, Binding::Fresh { key, .. } if *key == pending.key);
-        self.bindings.retain(|binding| !of_that_name(binding));
+        self.fresh.retain(|key| *key != pending.key);
+        self.bindings.retain(|binding| binding.key() != Some(&pending.key));
         self.bindings.push(Binding::UsePending { waitpoint_id });
         self
     }
@@ -595,6 +602,8 @@ impl ClaimedTask {
     /// that is [used](Suspension::using).
     pub async fn suspend_on(self, suspension: Suspension) -> Result<SuspendOutcome, EndError> {
         let metadata = suspension.metadata.clone();
+        let fresh = suspension.fresh.into_iter().map(Binding::fresh);
+        let bindings = suspension.bindings.into_iter().chain(fresh).collect();
         let suspend = Suspend {
             resume_policy: suspension.resume_policy,
             reason: suspension.reason,
@@ -602,13 +611,7 @@ impl ClaimedTask {
             timeout: suspension.timeout,
             timeout_behavior: suspension.timeout_behavior,
             metadata: suspension.metadata,
-            idempotency_key: suspension.idempotency_key,
-            ..Suspend::new(
-                self.execution_id(),
-                self.fence(),
-                suspension.bindings,
-                suspension.condition,
-            )
+            ..Suspend::new(self.execution_id(), self.fence(), bindings, suspension.condition)
         };
         match self.insist(suspend).await {
             Ok(suspended) => Ok(self.suspended(suspended, metadata)),

@@ -13,10 +13,13 @@ use crate::apply::{Job, run};
 use crate::commit::ITEMS_MOST;
 use crate::everywhere::{Answered, Missing, Tour};
 use crate::reply;
-use crate::store::Shared;
+use crate::store::{Shared, join_all};
 
 /// Homes without executions that are asked together whether any has timers.
 const TOGETHER: usize = 16;
+
+/// Entries of a home that one call shows; what is more comes with the next tick.
+const OF_A_HOME: u32 = 256;
 
 /// The earliest entries of one home's timers.
 struct Front {
@@ -27,7 +30,7 @@ struct Front {
 
 /// When time has something to do next, in every home.
 pub(crate) async fn due(shared: &Arc<Shared>) -> Result<Dues, EngineError> {
-    let (now, fronts) = fronts(shared, None, 0).await?;
+    let (now, fronts) = earliest(shared).await?;
     let mut dues = Dues { now, ..Dues::default() };
     for front in fronts {
         let earliest = front.entries.iter().map(|(at, _)| *at).min();
@@ -38,61 +41,78 @@ pub(crate) async fn due(shared: &Arc<Shared>) -> Result<Dues, EngineError> {
 
 /// Carries out what is due, oldest first.
 pub(crate) async fn tick(shared: &Arc<Shared>, tick: &Tick) -> Result<Ticked, EngineError> {
-    let mut due = Vec::new();
-    for front in fronts(shared, tick.home.as_ref(), tick.most).await?.1 {
-        due.extend(front.entries.into_iter().filter(|(at, _)| *at <= front.now));
+    let homes = match &tick.home {
+        Some(home) => vec![home.clone()],
+        None => homes_due(shared).await?,
+    };
+    let each = tick.most.min(OF_A_HOME);
+    let fronts = join_all(homes.iter().map(|home| front_of(shared, home, each))).await;
+    let (mut due, mut more) = (Vec::new(), false);
+    for front in fronts {
+        let before = due.len();
+        for front in front? {
+            due.extend(front.entries.into_iter().filter(|(at, _)| *at <= front.now));
+        }
+        more |= each < tick.most && due.len() - before > each as usize;
     }
     due.sort_unstable();
     // A lease and a timer of one execution are one thing to look at.
     let mut seen = std::collections::HashSet::new();
     due.retain(|(_, subject)| seen.insert(subject.clone()));
-    let mut ticked = Ticked { more: due.len() > tick.most as usize, ..Ticked::default() };
+    more |= due.len() > tick.most as usize;
     due.truncate(tick.most as usize);
+    let mut ticked = Ticked { more, ..Ticked::default() };
     for part in due.chunks(ITEMS_MOST) {
         ticked.merge(&carry_out(shared, part.iter().map(|(_, subject)| subject)).await?);
     }
     Ok(ticked)
 }
 
-/// The time, and the earliest entries of leases and timers, `most` and one more of each.
-async fn fronts(
-    shared: &Arc<Shared>,
-    home: Option<&Home>,
-    most: u32,
-) -> Result<(TimestampMs, Vec<Front>), EngineError> {
-    let arguments = |call: &mut Cmd, homes: &[Home]| {
-        call.arg(most).arg(if shared.client.is_cluster() { 0 } else { TOGETHER });
-        homes.iter().for_each(|home| {
-            call.arg(home.to_string());
-        });
-    };
-    let replies = match home {
-        Some(home) => {
-            let mut call = shared.read_function("ff_due");
-            call.arg(1).arg(shared.keys.log(home));
-            arguments(shared.begin(&mut call), std::slice::from_ref(home));
-            let reply = shared.send_home(home, &call).await?;
-            vec![Answered { homes: vec![home.clone()], reply }]
-        }
-        None => {
-            let mut tour = Tour::by("ff_due", Missing::LeaveOut);
-            if most > 0 {
-                tour = tour.entries(most as usize);
-            }
-            shared.in_all_homes(tour, arguments).await?
-        }
-    };
+/// Homes in which something is due.
+async fn homes_due(shared: &Arc<Shared>) -> Result<Vec<Home>, EngineError> {
+    let fronts = earliest(shared).await?.1.into_iter();
+    let due = fronts.filter(|front| front.entries.iter().any(|(at, _)| *at <= front.now));
+    Ok(due.map(|front| front.home).collect())
+}
+
+/// The time, and of each home the earliest of its leases and of its timers.
+async fn earliest(shared: &Arc<Shared>) -> Result<(TimestampMs, Vec<Front>), EngineError> {
+    let arguments = |call: &mut Cmd, homes: &[Home]| ask(shared, call, 0, homes);
+    let tour = Tour::by("ff_due", Missing::LeaveOut);
     let (mut latest, mut fronts) = (TimestampMs(0), Vec::new());
-    for answered in replies {
-        let mut items = reply::array(answered.reply)?.into_iter();
-        let now = reply::instant(&reply::next(&mut items)?)?;
-        answered.homes.iter().for_each(|home| shared.clock.note(home, now));
+    for Answered { homes, reply } in shared.in_all_homes(tour, arguments).await? {
+        let (now, found) = read_fronts(shared, &homes, reply)?;
         latest = latest.max(now);
-        for front in items {
-            fronts.push(read_front(now, front)?);
-        }
+        fronts.extend(found);
     }
     Ok((latest, fronts))
+}
+
+/// The earliest leases and timers of a home, `most` and one more of each.
+async fn front_of(shared: &Shared, home: &Home, most: u32) -> Result<Vec<Front>, EngineError> {
+    let homes = std::slice::from_ref(home);
+    let mut call = shared.read_function("ff_due");
+    call.arg(1).arg(shared.keys.log(home));
+    ask(shared, shared.begin(&mut call), most, homes);
+    Ok(read_fronts(shared, homes, shared.send_home(home, &call).await?)?.1)
+}
+
+fn ask(shared: &Shared, call: &mut Cmd, most: u32, homes: &[Home]) {
+    call.arg(most).arg(if shared.client.is_cluster() { 0 } else { TOGETHER });
+    homes.iter().for_each(|home| {
+        call.arg(home.to_string());
+    });
+}
+
+fn read_fronts(
+    shared: &Shared,
+    homes: &[Home],
+    reply: Value,
+) -> Result<(TimestampMs, Vec<Front>), EngineError> {
+    let mut items = reply::array(reply)?.into_iter();
+    let now = reply::instant(&reply::next(&mut items)?)?;
+    homes.iter().for_each(|home| shared.clock.note(home, now));
+    Ok((now, items.map(|front| read_front(now, front)).collect::<Result<_, _>>()?))
 }
 
 fn read_front(now: TimestampMs, front: Value) -> Result<Front, EngineError> {

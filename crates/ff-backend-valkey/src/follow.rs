@@ -22,7 +22,7 @@ use crate::store::{Shared, join_all};
 use crate::{homes, log, read, reply};
 
 /// Stream entries of all its homes that one call reads: it should not hold others up.
-const ENTRIES_MOST: usize = 32;
+const ENTRIES_MOST: usize = 64;
 
 /// No call waits longer, whatever it asks for: it answers with nothing and may be repeated.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(86_400);

@@ -85,6 +85,9 @@ fn look(
         let event = decode_event(blob_at(row, 0).map_err(|error| fault(&error))?)?;
         stretch.gap |= stretch.seen == after && event.number > after + 1;
         stretch.seen = event.number;
+        if !filter.may_match(&event) {
+            continue;
+        }
         let envelope = envelope(connection, event)?;
         if filter.matches(&envelope) {
             stretch.items.push(envelope);

@@ -2,8 +2,9 @@
 -- Keys: one of the node, for routing. Arguments: call version; prefix; most entries of all homes
 -- together, though one of each; 0 to learn only where the logs end; then home and number, in turn.
 -- Reply: for each home that has something to tell: its tag, the newest event number if only that was
--- asked for, else 1 when the log goes on behind the entries that follow; these with the number of
--- their last event and their bytes.
+-- asked for, else 1 when the log goes on behind the entries that follow, 2 when it ends before the
+-- number that was given, so that it must have been lost; the entries with the number of their last
+-- event and their bytes.
 -- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
 
 -- The number of the newest event, kept or not.
@@ -22,11 +23,18 @@ end
 -- Up to `most` entries after a number, added to an answer; gives how many were read, and notes in the
 -- answer whether the log goes on behind them.
 local function add_entries(answer, stream, after, most)
-  -- The entry that holds the next number may hold this one too.
-  local entries = redis.call('XRANGE', stream, entry_id(entry_of(after + 1)), '+', 'COUNT', most + 1)
-  local count = math.min(#entries, most)
-  answer[2] = #entries > most and 1 or 0
-  for i = 1, count do
+  local from, next = entry_of(after), entry_of(after + 1)
+  -- The entry that holds the number is read along: while it is kept, the log is the one that was seen.
+  local entries = redis.call('XRANGE', stream, entry_id(from), '+', 'COUNT', most + 2)
+  if #entries == 0 and after > 0 and after > newest(stream) then
+    answer[2] = 2
+    return 0
+  end
+  -- It may hold later numbers too.
+  local passed = #entries > 0 and entry_number(entries[1][1]) < next and 1 or 0
+  local count = math.min(#entries - passed, most)
+  answer[2] = #entries - passed > most and 1 or 0
+  for i = passed + 1, passed + count do
     append(answer, entry_number(entries[i][1]) * NUMBERS, entries[i][2][2])
   end
   return count
@@ -41,7 +49,7 @@ local function read_logs(prefix, args, most)
     local answer = { args[h] }
     left = left - add_entries(answer, log_key(prefix, args[h]), tonumber(args[h + 1]),
       math.max(1, math.floor(most / homes)))
-    if #answer > 2 then
+    if #answer > 2 or answer[2] == 2 then
       append(reply, answer)
     end
     if answer[2] == 1 then

@@ -22,6 +22,7 @@ use crate::commit::Committed;
 use crate::item::{Bundle, Follower, Times, bundle};
 use crate::net::Net;
 use crate::read::{Known, read, read_together};
+use crate::room::Load;
 use crate::store::{Shared, join_all};
 use crate::wake::Left;
 use crate::{claim, combine, commit, due, keyring, near};
@@ -169,6 +170,14 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
     let mut open: Vec<(usize, Job)> = jobs.into_iter().enumerate().collect();
     while !open.is_empty() {
         let (mut reads, mut commits, mut joined) = (Vec::new(), Vec::new(), Vec::new());
+        let load = load(open.iter().map(|(_, job)| job));
+        let room = match shared.room.enter(load, shared.options.call_timeout).await {
+            Ok(room) => room,
+            Err(error) => {
+                open.iter().for_each(|(at, _)| done[*at] = Some(Err(error.clone())));
+                break;
+            }
+        };
         for (at, job) in open {
             match job.turn(shared) {
                 Turn::Answer(Ok(reply)) => {
@@ -181,9 +190,15 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
             }
         }
         open = Vec::new();
+        // Nobody holds room while a line decides, which takes room itself.
+        let room = (!commits.is_empty()).then_some(room);
         let (read, committed, joined) = tokio::join!(
             read_all(shared, reads),
-            commit_all(shared, commits),
+            async {
+                let committed = commit_all(shared, commits).await;
+                drop(room);
+                committed
+            },
             join_all(joined.into_iter().map(answer_of)),
         );
         for (at, result) in read {
@@ -204,6 +219,14 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
     }
     let missing = || Err(EngineError::bug("a job was not answered"));
     done.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect()
+}
+
+/// How much room these jobs take.
+pub(crate) fn load<'a>(jobs: impl Iterator<Item = &'a Job>) -> Load {
+    jobs.fold(Load::default(), |load, job| Load {
+        items: load.items + job.items(),
+        freeing: load.freeing || job.is_freeing(),
+    })
 }
 
 /// What a line answered; it always does, unless the whole process is about to end.
@@ -349,6 +372,14 @@ impl Job {
             reread: true,
             asked_keyring: false,
             tries: 0,
+        }
+    }
+
+    /// How many records it writes, as far as can be told before it is decided.
+    fn items(&self) -> usize {
+        match &self.command {
+            Command::SubmitFlow(submit) => 1 + submit.members.len(),
+            _ => 1,
         }
     }
 

@@ -18,7 +18,7 @@ use ff_core::time::TimestampMs;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::apply::{Done, Job, TRIES_MOST, number};
+use crate::apply::{Done, Job, TRIES_MOST, load, number};
 use crate::commit::{self, Committed};
 use crate::item::{Bundle, Times, bundle};
 use crate::net::Net;
@@ -221,6 +221,8 @@ impl<'a> Party<'a> {
                     self.known = read(self.shared, &self.home, &self.known, &needs).await?;
                 }
             }
+            let load = load(self.waiting.iter().map(|waiting| &waiting.job));
+            let room = self.shared.room.enter(load, self.shared.options.call_timeout).await?;
             let (mut steps, mut bundle) = match self.play()? {
                 Played::Decided(steps, Some(bundle)) => (steps, bundle),
                 Played::Decided(steps, None) => return Ok((steps, Vec::new())),
@@ -229,7 +231,9 @@ impl<'a> Party<'a> {
                     continue;
                 }
             };
-            if let Committed::Done(numbers) = self.commit(&bundle).await? {
+            let committed = self.commit(&bundle).await?;
+            drop(room);
+            if let Committed::Done(numbers) = committed {
                 number(&mut steps, &bundle, &numbers);
                 let left_to = std::mem::take(&mut bundle.left_to);
                 let absent = self.known.entries.iter().filter(|(_, entry)| entry.is_none());

@@ -20,7 +20,7 @@ use crate::store::Shared;
 
 /// Calls under way at a time: while the server works on some, others are on their way, or are being
 /// read. Fewer carry more each, and leave the server without work now and then.
-const CALLS_MOST: usize = 8;
+pub(crate) const CALLS_MOST: usize = 8;
 
 /// What a caller brings.
 pub(crate) trait Joint: fmt::Debug + Send + Sync + Sized + 'static {

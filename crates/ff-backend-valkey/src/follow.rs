@@ -85,6 +85,7 @@ async fn tail(shared: Arc<Shared>, home: Option<Home>, shift: u64) {
     let (mut connection, mut places) = (None, None);
     while shared.tail.followers.goes_on(shift) && !shared.is_closing() {
         let turn = async {
+            let emptied = shared.emptied.times();
             let homes = match &home {
                 Some(home) => vec![home.clone()],
                 None => homes::all(&shared).await?,
@@ -92,7 +93,7 @@ async fn tail(shared: Arc<Shared>, home: Option<Home>, shift: u64) {
             // Where the logs end is read before followers are told to look: what comes later than
             // that ends the wait.
             let after = match places.take() {
-                Some((known, after)) if known == homes => after,
+                Some((known, after, times)) if known == homes && times == emptied => after,
                 _ => ends(&shared, homes.clone()).await?,
             };
             shared.tail.tell();
@@ -103,7 +104,7 @@ async fn tail(shared: Arc<Shared>, home: Option<Home>, shift: u64) {
             let call = wait_for_entries(&shared, &homes, &after);
             let grown = dedicated.query(&call, TURN + shared.options.call_timeout).await?;
             if matches!(grown, Value::Nil) {
-                places = Some((homes, after));
+                places = Some((homes, after, emptied));
             }
             Ok::<_, EngineError>(())
         };
@@ -232,23 +233,31 @@ async fn look(
     let mut events = Vec::new();
     for log in logs(shared, seen).await? {
         let after = seen.of(&log.home);
+        if log.is_lost {
+            tracing::debug!(home = %log.home, "a log ends before what was seen of it");
+            shared.emptied.note();
+            seen.forget(&log.home);
+            (look.gap, look.more) = (true, true);
+            continue;
+        }
         let first = log.events.first().map(|event| event.number);
         look.gap |= first.is_some_and(|first| log::entry_of(first) > log::entry_of(after + 1));
         look.more |= log.more;
         events.extend(log.in_order());
     }
     events.sort_by_cached_key(|(time, event)| (*time, event.subject.home(), event.number));
-    let events = events.into_iter().map(|(_, event)| event).collect();
-    for envelope in envelopes(shared, events).await? {
+    // Records are read of those alone that may match.
+    let may_match = events.iter().filter(|(_, event)| filter.may_match(event));
+    let may_match = may_match.map(|(_, event)| event.clone()).collect();
+    let mut envelopes = envelopes(shared, may_match).await?.into_iter().peekable();
+    for (_, event) in events {
         if look.items.len() == limit {
             look.more = true;
             break;
         }
-        let event = &envelope.event;
         seen.note(event.subject.home(), event.number);
-        if filter.matches(&envelope) {
-            look.items.push(envelope);
-        }
+        let own = envelopes.next_if(|envelope| envelope.event == event);
+        look.items.extend(own.filter(|envelope| filter.matches(envelope)));
     }
     Ok(look)
 }
@@ -258,6 +267,8 @@ struct Log {
     home: Home,
     /// It goes on behind them.
     more: bool,
+    /// It ends before what has been seen of it.
+    is_lost: bool,
     events: Vec<Event>,
 }
 
@@ -281,14 +292,14 @@ async fn logs(shared: &Arc<Shared>, seen: &Seen) -> Result<Vec<Log>, EngineError
             });
         })
         .await?;
-    let log = |(home, more, entries): Read| {
+    let log = |(home, sign, entries): Read| {
         let after = seen.of(&home);
         let mut events = Vec::new();
         for (last, entry) in entries {
             events.extend(log::decode_entry(&home, last, &entry)?);
         }
         events.retain(|event| event.number > after);
-        Ok(Log { home, more: more == 1, events })
+        Ok(Log { home, more: sign == 1, is_lost: sign == 2, events })
     };
     read_logs(answered)?.into_iter().map(log).collect()
 }

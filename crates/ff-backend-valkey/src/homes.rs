@@ -15,8 +15,8 @@ use ff_core::partition::PartitionConfig;
 use redis::{Cmd, Value};
 
 use crate::client::slot_of;
-use crate::reply;
 use crate::store::Shared;
+use crate::{emptied, reply};
 
 #[derive(Debug)]
 pub(crate) struct Homes {
@@ -83,12 +83,14 @@ pub(crate) async fn learn(shared: &Shared) -> Result<Vec<Home>, EngineError> {
     if usize::try_from(count) == Ok(shared.homes.lock().len()) {
         return Ok(Vec::new());
     }
-    let entered = registered(shared).await?;
+    // Taken first: what is in it was entered before the register is read.
     let before = shared.homes.lock().clone();
+    let entered = registered(shared).await?;
     let missing: Vec<_> = before.difference(&entered).cloned().collect();
     if !missing.is_empty() {
-        // Somebody has emptied the store. This process may have written to them since.
+        // This process may have written to them since.
         add(shared, &missing).await?;
+        emptied::restore(shared).await?;
     }
     shared.homes.lock().extend(entered.iter().cloned());
     Ok(entered.difference(&before).cloned().map(Home::Namespace).collect())

@@ -16,7 +16,7 @@ use crate::error::OpenError;
 use crate::keys::Keys;
 use crate::library::CALL_VERSION;
 use crate::store::Shared;
-use crate::{read, reply};
+use crate::{emptied, read, reply};
 
 /// How old the copy may be.
 const AGE_MAX: Duration = Duration::from_secs(5);
@@ -121,8 +121,18 @@ async fn now(shared: &Shared) -> Result<TimestampMs, EngineError> {
 }
 
 async fn stored(shared: &Shared) -> Result<(Bytes, Keyring), EngineError> {
+    if let Some(stored) = get(&shared.client, &shared.keys).await? {
+        return Ok(stored);
+    }
+    emptied::restore(shared).await?;
     let stored = get(&shared.client, &shared.keys).await?;
     stored.ok_or_else(|| EngineError::corruption("the store has lost its keyring"))
+}
+
+/// Writes this process's copy into a store that has none.
+pub(crate) async fn restore(shared: &Shared) -> Result<(), EngineError> {
+    let copy = Arc::clone(&shared.keyring.lock().0);
+    put(&shared.client, &shared.keys, &Bytes::new(), &copy).await.map(|_| ())
 }
 
 async fn get(client: &Client, keys: &Keys) -> Result<Option<(Bytes, Keyring)>, EngineError> {

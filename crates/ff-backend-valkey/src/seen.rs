@@ -33,6 +33,11 @@ impl Seen {
         }
     }
 
+    /// Nothing has been seen of a log.
+    pub(crate) fn forget(&mut self, home: &Home) {
+        self.0.remove(home);
+    }
+
     pub(crate) fn cursor(&self, scope: &str) -> String {
         let mut short = Short::default();
         let mut next = [0; PartitionFamily::ALL.len()];

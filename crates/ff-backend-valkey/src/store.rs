@@ -22,6 +22,7 @@ use crate::client::{Client, LibraryVersion, inspect};
 use crate::clock::Clock;
 use crate::combine::Lines;
 use crate::crowd::Crowds;
+use crate::emptied::Emptied;
 use crate::entries::{Documents, Entries};
 use crate::error::OpenError;
 use crate::homes::Homes;
@@ -31,6 +32,7 @@ use crate::library::{CALL_VERSION, Library};
 use crate::near::Near;
 use crate::options::{LibraryClock, ValkeyOptions};
 use crate::record::Entry;
+use crate::room::Room;
 use crate::timers::{self, Timers};
 use crate::view::{Candidate, Views};
 use crate::wake::{self, Waiters};
@@ -57,6 +59,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: Clock,
     pub(crate) homes: Homes,
+    pub(crate) emptied: Emptied,
     pub(crate) entries: Entries,
     pub(crate) documents: Documents,
     pub(crate) near: Near,
@@ -67,6 +70,7 @@ pub(crate) struct Shared {
     pub(crate) tail: follow::Tail,
     pub(crate) tails: tails::Listening,
     pub(crate) crowds: Crowds,
+    pub(crate) room: Room,
     pub(crate) lines: Lines,
     pub(crate) keyring: keyring::Copy,
     pub(crate) errands: Errands,
@@ -84,9 +88,11 @@ impl ValkeyStore {
         let keyring = keyring::settle(&client, &keys, options.waitpoint_secret.as_ref()).await?;
         let settings = Settings { retention: options.retention, ..Settings::new(LABEL, counts) };
         let clocks = client.is_cluster().then_some(counts);
+        let room = Room::new(client.primaries().len());
         let shared = Shared {
             clock: Clock::new(options.clock, clocks),
             homes: Homes::new(&counts),
+            emptied: Emptied::default(),
             client,
             keys,
             settings: Arc::new(settings),
@@ -100,6 +106,7 @@ impl ValkeyStore {
             tail: follow::Tail::new(),
             tails: tails::Listening::default(),
             crowds: Crowds::default(),
+            room,
             lines: Lines::default(),
             keyring: keyring::Copy::new(keyring),
             errands: Errands::default(),

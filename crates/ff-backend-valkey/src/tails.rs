@@ -21,7 +21,7 @@ use redis::Value;
 use crate::attendance::{Attendance, Present};
 use crate::follow::{REST, TURN, parts};
 use crate::store::{Shared, join_all};
-use crate::{frames, log, reply};
+use crate::{frames, homes, log, reply};
 
 /// Entries of one stream that one turn reads.
 const ENTRIES_MOST: usize = 100;
@@ -118,8 +118,18 @@ async fn listen(shared: Arc<Shared>, partitions: Vec<u16>, shift: u64) {
         .flat_map(|p| [(shared.keys.told(*p), *p), (shared.keys.events(*p), *p)])
         .collect();
     let (mut connection, mut places) = (None, None);
+    let (mut emptied, mut is_quiet) = (shared.emptied.times(), false);
     while shared.tails.present.goes_on(shift) && !shared.is_closing() {
         let turn = async {
+            // Where a stream ended is no place in the one that is there after it. One listener looks
+            // for all of the process.
+            if is_quiet && first == 0 {
+                homes::learn(&shared).await?;
+            }
+            let before = std::mem::replace(&mut emptied, shared.emptied.times());
+            if before != emptied {
+                places = None;
+            }
             let known = match &mut places {
                 Some(known) => known,
                 None => {
@@ -135,6 +145,7 @@ async fn listen(shared: Arc<Shared>, partitions: Vec<u16>, shift: u64) {
             let Some(dedicated) = &mut connection else { return Ok(()) };
             let call = wait_for_entries(&streams, known);
             let grown = dedicated.query(&call, TURN + shared.options.call_timeout).await?;
+            is_quiet = matches!(grown, Value::Nil);
             tell(&shared.tails.tails, &streams, known, grown)
         };
         if let Err(error) = turn.await {

@@ -250,6 +250,25 @@ fn backlog_compares_a_long_queue_with_a_short_one() {
 }
 
 #[test]
+fn steady_compares_the_end_with_the_beginning() {
+    for report in reports(&["steady", "--rate", "100", "--seconds", "2", "--deadline-ms", "20000"])
+    {
+        is_positive(&report, &["p50_ms", "first_p50_ms", "last_p50_ms", "first_p99_ms", "drift"]);
+        assert_eq!((&report["missed_deadlines"], &report["errors"]), (&0.0.into(), &0.into()));
+        assert_eq!(report["invariants_ok"], true);
+    }
+}
+
+#[test]
+fn steady_counts_what_comes_too_late() {
+    // No store submits, claims and completes in the time that a millisecond leaves.
+    for report in reports(&["steady", "--rate", "2000", "--seconds", "1", "--deadline-ms", "1"]) {
+        is_positive(&report, &["missed_deadlines"]);
+        assert_eq!((&report["errors"], &report["invariants_ok"]), (&0.into(), &true.into()));
+    }
+}
+
+#[test]
 fn floor_leaves_the_store_alone() {
     let directory = tempfile::tempdir().unwrap();
     let arguments = ["floor", "--seconds", "1", "--batch", "9"];

@@ -22,11 +22,11 @@ impl Capabilities {
         }
         sorted.sort_unstable();
         sorted.dedup();
-        if sorted.len() > limits::CAPABILITY_TOKENS {
+        if sorted.len() > limits::CAPS_MAX_TOKENS {
             return Err(invalid("too_many_tokens"));
         }
         let csv = sorted.join(",");
-        if csv.len() > limits::CAPABILITY_BYTES {
+        if csv.len() > limits::CAPS_MAX_BYTES {
             return Err(invalid("too_many_bytes"));
         }
         Ok(Self(csv.into()))

@@ -131,8 +131,8 @@ pub const EVENT_RETENTION_MS: u64 = 86_400_000;
 /// How many bytes of events are kept for each partition.
 pub const EVENT_RETENTION_BYTES: u64 = 4 << 20;
 
-pub const CAPABILITY_TOKENS: usize = 256;
-pub const CAPABILITY_BYTES: usize = 4096;
+pub const CAPS_MAX_TOKENS: usize = 256;
+pub const CAPS_MAX_BYTES: usize = 4096;
 
 /// Items on a page of a list: default and most.
 pub const PAGE: u32 = 50;

@@ -1,9 +1,10 @@
 //! Partitions: what one atomic step may touch.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::error::{Code, Refusal};
-use crate::id::{Home, PartitionFamily, PartitionKey};
+use crate::id::{Home, IdempotencyKey, Namespace, PartitionFamily, PartitionKey};
 
 /// How many partitions each family has. Fixed at the first boot of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +75,31 @@ impl PartitionConfig {
         }
         Ok(())
     }
+}
+
+/// The rule that places an execution that stands alone: by its own uuid, or, so that its record of
+/// repetition stands beside it, by its namespace and idempotency key.
+pub trait SoloPartitioner {
+    fn solo_partition(&self, config: &PartitionConfig) -> u16;
+}
+
+impl SoloPartitioner for Uuid {
+    fn solo_partition(&self, config: &PartitionConfig) -> u16 {
+        partition_of_uuid(*self, config.flow)
+    }
+}
+
+impl SoloPartitioner for (&Namespace, &IdempotencyKey) {
+    fn solo_partition(&self, config: &PartitionConfig) -> u16 {
+        let (namespace, key) = self;
+        partition_of(format!("{namespace}/{key}").as_bytes(), config.flow)
+    }
+}
+
+/// The hash of the lower-case text, modulo `count`.
+pub(crate) fn partition_of_uuid(uuid: Uuid, count: u16) -> u16 {
+    let mut buffer = Uuid::encode_buffer();
+    partition_of(uuid.hyphenated().encode_lower(&mut buffer).as_bytes(), count)
 }
 
 /// [`crc16`] of `bytes` modulo `count`.

@@ -31,7 +31,7 @@ pub enum Counted {
     GroupDecided,
     /// An upstream was to be cancelled because its group had decided, by what the group had decided.
     SiblingDispatched,
-    /// What became of it, by [`SiblingEnd`].
+    /// What became of it, by [`SiblingDisposition`].
     SiblingDisposed,
 }
 
@@ -47,7 +47,7 @@ pub enum AttemptEnd {
 
 /// What becomes of an upstream that its group, once decided, no longer needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SiblingEnd {
+pub enum SiblingDisposition {
     Cancelled,
     /// It had ended by itself between the decision and the cancel.
     AlreadyTerminal,
@@ -99,7 +99,7 @@ impl AttemptEnd {
     }
 }
 
-impl SiblingEnd {
+impl SiblingDisposition {
     pub const ALL: [Self; 3] = [Self::Cancelled, Self::AlreadyTerminal, Self::NotFound];
 
     pub const fn as_str(self) -> &'static str {
@@ -147,12 +147,16 @@ impl Counts {
             self.count(Counted::BudgetHit, text(event, "dimension"));
         }
         for PassedSibling { satisfied, had_ended } in &changes.passed {
-            let end = if *had_ended { SiblingEnd::AlreadyTerminal } else { SiblingEnd::NotFound };
+            let end = if *had_ended {
+                SiblingDisposition::AlreadyTerminal
+            } else {
+                SiblingDisposition::NotFound
+            };
             self.sibling(*satisfied, end);
         }
     }
 
-    fn sibling(&mut self, satisfied: bool, end: SiblingEnd) {
+    fn sibling(&mut self, satisfied: bool, end: SiblingDisposition) {
         let reason = if satisfied { "satisfied" } else { "impossible" };
         self.count(Counted::SiblingDispatched, reason);
         self.count(Counted::SiblingDisposed, end.as_str());
@@ -171,8 +175,8 @@ impl Counts {
             match event.kind {
                 EventKind::Claimed => self.wait(event, changed.before.as_deref()),
                 EventKind::Cancelled => match text(event, "reason") {
-                    SIBLING_SATISFIED => self.sibling(true, SiblingEnd::Cancelled),
-                    SIBLING_IMPOSSIBLE => self.sibling(false, SiblingEnd::Cancelled),
+                    SIBLING_SATISFIED => self.sibling(true, SiblingDisposition::Cancelled),
+                    SIBLING_IMPOSSIBLE => self.sibling(false, SiblingDisposition::Cancelled),
                     _ => {}
                 },
                 _ => {}

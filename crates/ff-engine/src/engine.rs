@@ -8,7 +8,6 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::errands::{self, Outbox};
-use crate::limits::Limits;
 use crate::options::EngineOptions;
 use crate::reconcile::Reconciler;
 use crate::report::{Report, ScannerStatus};
@@ -18,6 +17,7 @@ use crate::service::{RESTART_AFTER, Shutdown, keep_running};
 use crate::spread::scan_cursor_seed;
 use crate::timers::Timers;
 use crate::trimmer::Trimmer;
+use crate::unblock::UnblockScanner;
 
 /// Background work on one backend.
 pub struct Engine {
@@ -73,7 +73,7 @@ impl Engine {
                 move |options| Outbox::new(options, Arc::clone(&told), Arc::clone(&gone))
             }),
             self.makes(move |options| Routes::new(options, Arc::clone(&gone))),
-            self.makes(Limits::new),
+            self.makes(UnblockScanner::of),
             self.makes(Trimmer::new),
             self.makes(Reconciler::of_budgets),
             self.makes(Reconciler::of_quotas),

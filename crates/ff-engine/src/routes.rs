@@ -21,11 +21,11 @@ use ff_core::state::{AdmissionReason, Route};
 use ff_core::time::TimestampMs;
 use tokio::sync::Notify;
 
-use crate::limits as unblocking;
 use crate::options::EngineOptions;
 use crate::report::Report;
 use crate::scanner::{ScanResult, Scanner};
 use crate::strikes::{Strikes, Turn};
+use crate::unblock as unblocking;
 
 pub(crate) const NAME: &str = "route_check";
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ff_core::state::DueKind;
 
-use crate::{errands, limits, reconcile, routes, timers, trimmer};
+use crate::{errands, reconcile, routes, timers, trimmer, unblock};
 
 /// A shorter interval, or none at all, would keep the store busy with nothing else.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
@@ -44,7 +44,7 @@ pub const SCANNERS: [Known; 24] = [
     timed(DueKind::EdgeCancelDispatcher, 1_000),
     timed(DueKind::BulkRunner, 1_000),
     own(trimmer::NAME, 60_000),
-    own(limits::NAME, 5_000),
+    own(unblock::NAME, 5_000),
     own(routes::NAME, 5_000),
     own(errands::NAME, 1_000),
     own(reconcile::BUDGETS, 30_000),

@@ -10,7 +10,9 @@ use std::time::Duration;
 use ff_core::backend::Backend;
 use ff_core::event::EventKind;
 use ff_core::read::LaneSnapshot;
-use ff_core::tally::{AttemptEnd, Counted, Counts, SiblingEnd, WAIT_BOUNDS_MS, Waits, labelled};
+use ff_core::tally::{
+    AttemptEnd, Counted, Counts, SiblingDisposition, WAIT_BOUNDS_MS, Waits, labelled,
+};
 use ff_engine::{DURATION_BOUNDS, Report, ScannerStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
@@ -113,7 +115,7 @@ impl Text<'_, '_> {
         let help = "Upstreams that were to be cancelled because their group had decided";
         self.counters("ff_sibling_cancel_dispatched", help, siblings)?;
         let disposed = counts.counted.get(&Counted::SiblingDisposed);
-        let disposed = SiblingEnd::ALL.map(|end| {
+        let disposed = SiblingDisposition::ALL.map(|end| {
             let count = disposed.and_then(|disposed| disposed.get(end.as_str()));
             ([("disposition", end.as_str())], count.copied().unwrap_or(0))
         });

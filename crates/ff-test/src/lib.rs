@@ -3,6 +3,7 @@
 //! - [`oracle`]: the pure machine over maps in memory, as a backend: the model that stores are
 //!   compared with.
 //! - [`world`]: a backend with a clock that the test moves, and short words for common acts.
+//! - [`certificate`]: certificates for TLS.
 //! - [`conformance`]: one body of tests for every backend.
 //! - [`docs`]: pages of the documentation that the code makes.
 //! - [`grants`]: short words for grants.
@@ -11,7 +12,6 @@
 //! - [`differential`]: random operations on the oracle and on a store, every reply and the whole
 //!   state compared.
 //! - [`http`]: a live server over a store, and a client.
-//! - [`intercept`]: a backend that stands before another one.
 //! - [`limits`]: short words for budgets and quota policies.
 //! - [`registered`]: a backend whose workers need not register.
 //! - [`remote`]: a server over a store, reached by a remote backend.
@@ -23,6 +23,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
+pub mod certificate;
 pub mod collector;
 pub mod conformance;
 pub mod differential;

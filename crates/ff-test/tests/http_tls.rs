@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use ff_core::partition::PartitionConfig;
 use ff_server::{BindError, ServerOptions};
+use ff_test::certificate::{Signed, signed};
 use ff_test::http::Site;
 use ff_test::stages::{SqliteStage, ValkeyStage};
 use ff_test::world::PATIENCE;
@@ -15,19 +16,6 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
-
-/// A certificate that signs itself, for the loopback address.
-struct Signed {
-    cert: String,
-    key: String,
-}
-
-fn signed() -> Signed {
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    let cert = params.self_signed(&key).unwrap();
-    Signed { cert: cert.pem(), key: key.serialize_pem() }
-}
 
 /// Files for a server's settings.
 struct Files(TempDir);

@@ -176,6 +176,26 @@ async fn callers_at_once_go_together() {
     assert_sound(&store).await;
 }
 
+/// What cannot be sent yet is not decided yet, so nobody decides in vain however many come at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_of_graphs_is_decided_once() {
+    const FLOWS: usize = 3_000;
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    server.command(&["CONFIG", "RESETSTAT"]).unwrap();
+    let mut submits = JoinSet::new();
+    for _ in 0..FLOWS {
+        let (store, graph) = (Arc::clone(&store), chain(&store, 10));
+        submits.spawn(async move { store.call(graph).await });
+    }
+    while let Some(submitted) = submits.join_next().await {
+        submitted.unwrap().unwrap();
+    }
+    let calls = calls(&server, "fcall");
+    assert!(calls < 2 * FLOWS, "{calls} calls for {FLOWS} graphs");
+    assert_sound(&store).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_of_a_chain_is_a_commit_and_a_claim() {
     const STEPS: usize = 8;

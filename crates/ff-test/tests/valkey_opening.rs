@@ -2,16 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ff_backend_valkey::{Durability, OpenError, ValkeyOptions, ValkeyStore};
-use ff_core::backend::{BackendExt, Upkeep};
+use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::id::{ExecutionId, Kind, LaneId};
 use ff_core::operation::Submit;
 use ff_core::partition::PartitionConfig;
 use ff_core::read::Describe;
-use ff_test::servers::{Cluster, ClusterOptions, Persistence, Server, ServerOptions};
+use ff_test::servers::{Cluster, ClusterOptions, Persistence, Server, ServerOptions, TlsFront};
+use ff_test::workload::{Workload, check};
 use uuid::Uuid;
+
+const SMALL: Workload = Workload { submitters: 4, submits_each: 40, workers: 4 };
 
 fn options(server: &Server) -> ValkeyOptions {
     let options: ValkeyOptions = server.url().parse().unwrap();
@@ -90,6 +94,59 @@ async fn a_wrong_password_fails_at_once_and_is_not_told() {
     assert!(!error.to_string().contains("battery-staple"), "{error}");
     let none = format!("valkey://127.0.0.1:{}", server.port());
     refused(none.parse().unwrap(), &["password"]).await;
+}
+
+/// The line that the guide gives to operators.
+fn least_rights() -> Vec<String> {
+    let guide = include_str!("../../../docs/guides/valkey.md");
+    let line = guide.lines().find(|line| line.starts_with("ACL SETUSER")).expect("a line");
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_with_no_more_rights_than_the_guide_gives_is_enough() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    let server = Server::start(ServerOptions {
+        persistence: Persistence::AppendAlways,
+        ..ServerOptions::default()
+    });
+    for node in cluster.nodes().iter().chain([&server]) {
+        let words = least_rights();
+        node.command(&words.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    }
+    let as_user = |url: String| url.replace("valkey://", "valkey://flowfabric:SECRET@");
+    let alone: ValkeyOptions = as_user(server.url()).parse().unwrap();
+    let many: ValkeyOptions = as_user(cluster.url()).parse().unwrap();
+    for options in [ValkeyOptions { durability: Durability::Fsync, ..alone }, many] {
+        let store = ValkeyStore::open(options).await.unwrap();
+        let backends: [Arc<dyn Backend>; 1] = [Arc::new(store)];
+        let ledger = SMALL.run(&backends, std::future::ready(())).await;
+        check(&*backends[0], &ledger).await;
+        assert_eq!(ledger.faults(), []);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_only_who_is_trusted_is_talked_to() {
+    let server = Server::start(ServerOptions::default());
+    let front = TlsFront::start(&server).await;
+    let url = format!("valkeys://127.0.0.1:{}", front.port());
+    let trusting = format!("{url}?ca={}", front.ca().display());
+    let backends: [Arc<dyn Backend>; 1] =
+        [Arc::new(ValkeyStore::open(trusting.parse().unwrap()).await.unwrap())];
+    let ledger = SMALL.run(&backends, std::future::ready(())).await;
+    check(&*backends[0], &ledger).await;
+    assert_eq!(ledger.faults(), []);
+    let impatient = |url: &str| {
+        let options: ValkeyOptions = url.parse().unwrap();
+        let (connect_patience, call_timeout) = (Duration::ZERO, Duration::from_millis(500));
+        ValkeyOptions { connect_patience, call_timeout, ..options }
+    };
+    let stranger = TlsFront::start(&server).await;
+    let other_ca = format!("{url}?ca={}", stranger.ca().display());
+    refused(impatient(&other_ca), &["certificate"]).await;
+    let in_clear = format!("valkeys://127.0.0.1:{}?ca={}", server.port(), front.ca().display());
+    refused(impatient(&in_clear), &["TLS"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

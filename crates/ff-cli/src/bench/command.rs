@@ -18,6 +18,7 @@ use super::memory::Memory;
 use super::quorum_cancel::QuorumCancel;
 use super::runtime::Runtime;
 use super::start_latency::StartLatency;
+use super::steady::Steady;
 use super::stream::Stream;
 use super::suspend_resume::SuspendResume;
 use super::unblock::Unblock;
@@ -62,6 +63,7 @@ enum Scenario {
     Runtime(Runtime),
     Memory(Memory),
     Backlog(Backlog),
+    Steady(Steady),
     Floor(FloorScenario),
 }
 
@@ -100,6 +102,7 @@ impl Scenario {
             Self::Runtime(scenario) => on_store(scenario, place).await,
             Self::Memory(scenario) => on_store(scenario, place).await,
             Self::Backlog(scenario) => on_store(scenario, place).await,
+            Self::Steady(scenario) => on_store(scenario, place).await,
             Self::Floor(scenario) => {
                 let scenario = scenario.on(&place)?;
                 let measured = scenario.run(&place).await?;

@@ -25,6 +25,7 @@ mod report;
 mod runtime;
 mod scratch;
 mod start_latency;
+mod steady;
 mod store;
 mod stream;
 mod suspend_resume;

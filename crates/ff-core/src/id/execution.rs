@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::uuids::parse_uuid;
 use super::{FlowId, IdempotencyKey, Namespace, PartitionFamily, PartitionKey};
-use crate::partition::{PartitionConfig, crc16, partition_of};
+use crate::partition::{PartitionConfig, SoloPartitioner as _, crc16};
 
 /// `{fp:N}:<uuid>`, N being the partition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,9 +41,7 @@ impl ExecutionId {
 
     /// An execution that stands alone: its partition is the hash of its own uuid.
     pub fn solo(uuid: Uuid, config: &PartitionConfig) -> Self {
-        let mut buffer = Uuid::encode_buffer();
-        let text = uuid.hyphenated().encode_lower(&mut buffer);
-        Self::new(partition_of(text.as_bytes(), config.flow), uuid)
+        Self::new(uuid.solo_partition(config), uuid)
     }
 
     /// A new execution that stands alone. Those that one thread makes within a moment stand in one
@@ -73,7 +71,7 @@ impl ExecutionId {
         key: &IdempotencyKey,
         config: &PartitionConfig,
     ) -> Self {
-        Self::new(key.partition(namespace, config), uuid)
+        Self::new((namespace, key).solo_partition(config), uuid)
     }
 
     /// An execution beside its flow.

@@ -9,7 +9,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Code, Refusal};
 use crate::limits;
-use crate::partition::{PartitionConfig, partition_of};
 
 /// Why a text is not an identifier of its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -263,13 +262,6 @@ impl Default for ContentType {
 impl ContentType {
     pub fn json() -> Self {
         Self(Arc::from("application/json"))
-    }
-}
-
-impl IdempotencyKey {
-    /// The partition of a solo execution that bears this key.
-    pub fn partition(&self, namespace: &Namespace, config: &PartitionConfig) -> u16 {
-        partition_of(format!("{namespace}/{self}").as_bytes(), config.flow)
     }
 }
 

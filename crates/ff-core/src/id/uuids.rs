@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::partition::{PartitionConfig, partition_of};
+use crate::partition::{PartitionConfig, partition_of_uuid};
 
 /// The text is not a lower-case hyphenated UUID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -110,28 +110,22 @@ uuid_id! {
 impl FlowId {
     /// Where the flow and all its members stand.
     pub fn partition(self, config: &PartitionConfig) -> u16 {
-        hashed(self.0, config.flow)
+        partition_of_uuid(self.0, config.flow)
     }
 }
 
 impl BudgetId {
     /// Where the budget stands.
     pub fn partition(self, config: &PartitionConfig) -> u16 {
-        hashed(self.0, config.budget)
+        partition_of_uuid(self.0, config.budget)
     }
 }
 
 impl QuotaPolicyId {
     /// Where the quota policy stands.
     pub fn partition(self, config: &PartitionConfig) -> u16 {
-        hashed(self.0, config.quota)
+        partition_of_uuid(self.0, config.quota)
     }
-}
-
-/// The hash of the lower-case text, modulo how many partitions there are.
-fn hashed(uuid: Uuid, count: u16) -> u16 {
-    let mut buffer = Uuid::encode_buffer();
-    partition_of(uuid.hyphenated().encode_lower(&mut buffer).as_bytes(), count)
 }
 
 impl LeaseId {

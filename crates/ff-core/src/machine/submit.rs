@@ -13,6 +13,7 @@ use crate::event::{EventId, EventKind};
 use crate::id::{DocumentId, Home};
 use crate::limits::PRIORITY_MAX;
 use crate::operation::{Submit, Submitted, fingerprint};
+use crate::partition::SoloPartitioner as _;
 use crate::policy::Retention;
 use crate::state::{
     About, Attached, Causes, Counts, Delay, DelayReason, Document, Execution, Next, Phase,
@@ -61,7 +62,7 @@ pub(super) fn ground(facts: &impl Facts, op: &Submit) -> Result<Retention, Halt>
 /// The id must stand where its key's record stands.
 fn check_partition(op: &Submit, settings: &Settings) -> Result<(), Refusal> {
     if let (Some(key), None) = (&op.idempotency_key, &op.within) {
-        let expected = key.partition(&op.namespace, &settings.partitions);
+        let expected = (&op.namespace, key).solo_partition(&settings.partitions);
         if op.execution_id.partition() != expected {
             return Err(Refusal::invalid(
                 "execution_id",

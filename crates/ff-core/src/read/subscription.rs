@@ -3,7 +3,7 @@
 use super::query::check_limit;
 use super::{StreamPage, Tail};
 use crate::error::Refusal;
-use crate::event::{Envelope, EventKind};
+use crate::event::{Envelope, Event, EventKind};
 use crate::id::{FlowId, Kind, LaneId, Namespace};
 use crate::state::Outcome;
 use crate::time::TimestampMs;
@@ -115,16 +115,23 @@ impl Follow {
 }
 
 impl EventFilter {
-    pub fn matches(&self, envelope: &Envelope) -> bool {
-        let Envelope { event, about } = envelope;
+    /// Whether it may match: as far as the event tells without what its record says.
+    pub fn may_match(&self, event: &Event) -> bool {
         let listed = |wanted: &[_], value| wanted.is_empty() || wanted.contains(value);
-        let has_tag = |(key, value): &(String, String)| {
-            about.as_ref().and_then(|about| about.tags.get(key)) == Some(value)
-        };
         listed(&self.kinds_of_event, &event.kind)
             && self.namespace.as_ref().is_none_or(|namespace| *namespace == event.namespace)
             && (self.lanes.is_empty()
                 || event.lane.as_ref().is_some_and(|lane| self.lanes.contains(lane)))
+            && (self.outcomes.is_empty()
+                || event.outcome.is_some_and(|outcome| self.outcomes.contains(&outcome)))
+    }
+
+    pub fn matches(&self, envelope: &Envelope) -> bool {
+        let Envelope { event, about } = envelope;
+        let has_tag = |(key, value): &(String, String)| {
+            about.as_ref().and_then(|about| about.tags.get(key)) == Some(value)
+        };
+        self.may_match(event)
             && (self.kinds.is_empty()
                 || about
                     .as_ref()
@@ -134,8 +141,6 @@ impl EventFilter {
             && self
                 .flow
                 .is_none_or(|flow| about.as_ref().is_some_and(|about| about.flow_id == Some(flow)))
-            && (self.outcomes.is_empty()
-                || event.outcome.is_some_and(|outcome| self.outcomes.contains(&outcome)))
     }
 
     /// What a cursor of this filter is bound to.

@@ -90,8 +90,8 @@ pub async fn malformed_sets_are_named(world: &World) {
         (vec!["a,b".to_owned()], "comma_in_token"),
         (vec!["a b".to_owned()], "control_or_whitespace"),
         (vec!["a\u{7f}".to_owned()], "control_or_whitespace"),
-        (many(limits::CAPABILITY_TOKENS + 1), "too_many_tokens"),
-        (long(limits::CAPABILITY_BYTES + 1), "too_many_bytes"),
+        (many(limits::CAPS_MAX_TOKENS + 1), "too_many_tokens"),
+        (long(limits::CAPS_MAX_BYTES + 1), "too_many_bytes"),
     ];
     for (tokens, detail) in bad {
         let refusal = Capabilities::new(tokens).unwrap_err();
@@ -103,7 +103,7 @@ pub async fn malformed_sets_are_named(world: &World) {
         let refusal = Policy::from_json(&policy).unwrap_err();
         assert_eq!((refusal.code, &*refusal.detail), (Code::InvalidCapabilities, detail));
     }
-    for tokens in [many(limits::CAPABILITY_TOKENS), long(limits::CAPABILITY_BYTES)] {
+    for tokens in [many(limits::CAPS_MAX_TOKENS), long(limits::CAPS_MAX_BYTES)] {
         let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
         let id = world.submit(requiring(world, &tokens)).await;
         assert_eq!(claim_with(world, &tokens).await, [id]);

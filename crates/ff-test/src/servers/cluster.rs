@@ -32,7 +32,7 @@ impl Default for ClusterOptions {
 pub struct Cluster {
     nodes: Vec<Server>,
     ids: Vec<String>,
-    primaries: usize,
+    options: ClusterOptions,
 }
 
 impl Cluster {
@@ -42,10 +42,12 @@ impl Cluster {
     pub fn start(options: &ClusterOptions) -> Self {
         let nodes = start_nodes(options);
         let ids = nodes.iter().map(|node| node.must(&["CLUSTER", "MYID"])).collect();
-        let cluster = Self { nodes, ids, primaries: options.primaries };
+        let cluster = Self { nodes, ids, options: options.clone() };
         cluster.assign_slots();
-        cluster.introduce();
-        cluster.attach_replicas(options.replicas_each);
+        for index in 0..cluster.nodes.len() {
+            cluster.introduce(index);
+        }
+        cluster.attach_replicas();
         cluster.wait_until_whole();
         cluster
     }
@@ -62,6 +64,18 @@ impl Cluster {
         format!("{}?cluster=1", self.nodes[0].url())
     }
 
+    /// Adds a primary that serves no slot yet and knows nothing of what the others have loaded, and
+    /// returns its index when every node knows it.
+    pub fn join(&mut self) -> usize {
+        let node = Server::start(node_options(&self.options));
+        self.ids.push(node.must(&["CLUSTER", "MYID"]));
+        self.nodes.push(node);
+        let index = self.nodes.len() - 1;
+        self.introduce(index);
+        self.wait_until_whole();
+        index
+    }
+
     pub(super) fn id(&self, index: usize) -> &str {
         &self.ids[index]
     }
@@ -72,28 +86,29 @@ impl Cluster {
 
     /// Epochs must differ, and can be set only while a node knows no other.
     fn assign_slots(&self) {
-        for (index, node) in self.nodes.iter().enumerate().take(self.primaries) {
-            let first = (SLOTS * index / self.primaries).to_string();
-            let last = (SLOTS * (index + 1) / self.primaries - 1).to_string();
+        let primaries = self.options.primaries;
+        for (index, node) in self.nodes.iter().enumerate().take(primaries) {
+            let first = (SLOTS * index / primaries).to_string();
+            let last = (SLOTS * (index + 1) / primaries - 1).to_string();
             node.must(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]);
             node.must(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
         }
     }
 
-    /// Every pair meets by itself: what nodes hear of each other by gossip comes much later. In
-    /// one direction only, for two meetings at once get into each other's way.
-    fn introduce(&self) {
-        for (index, node) in self.nodes.iter().enumerate() {
-            for other in &self.nodes[..index] {
-                let (port, bus_port) = (other.port().to_string(), other.bus_port().to_string());
-                node.must(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus_port]);
-            }
+    /// A node meets all before it. Every pair meets by itself: what nodes hear of each other by
+    /// gossip comes much later. In one direction only, for two meetings at once get into each
+    /// other's way.
+    fn introduce(&self, index: usize) {
+        for other in &self.nodes[..index] {
+            let (port, bus_port) = (other.port().to_string(), other.bus_port().to_string());
+            self.nodes[index].must(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus_port]);
         }
     }
 
-    fn attach_replicas(&self, replicas_each: usize) {
-        for (index, replica) in self.nodes.iter().enumerate().skip(self.primaries) {
-            let primary = &self.ids[(index - self.primaries) / replicas_each];
+    fn attach_replicas(&self) {
+        let ClusterOptions { primaries, replicas_each, .. } = self.options;
+        for (index, replica) in self.nodes.iter().enumerate().skip(primaries) {
+            let primary = &self.ids[(index - primaries) / replicas_each];
             wait_until("the replica knows its primary", PATIENCE, || {
                 nodes_seen_by(replica).iter().any(|node| node.id == *primary && node.is_sound())
             });
@@ -105,7 +120,7 @@ impl Cluster {
         for (index, node) in self.nodes.iter().enumerate() {
             let what = format!("node {index} sees a whole cluster");
             wait_until(&what, PATIENCE, || self.is_whole_for(node));
-            if index >= self.primaries {
+            if self.is_replica(index) {
                 wait_until("the replica follows its primary", PATIENCE, || {
                     node.must(&["INFO", "replication"]).contains("master_link_status:up")
                 });
@@ -113,24 +128,35 @@ impl Cluster {
         }
     }
 
+    /// Whether a node was started as one.
+    fn is_replica(&self, index: usize) -> bool {
+        let ClusterOptions { primaries, replicas_each, .. } = self.options;
+        (primaries..primaries * (1 + replicas_each)).contains(&index)
+    }
+
     fn is_whole_for(&self, node: &Server) -> bool {
         let seen = nodes_seen_by(node);
         let replicas = seen.iter().filter(|node| node.is("slave")).count();
         seen.len() == self.nodes.len()
             && seen.iter().all(Node::is_sound)
-            && replicas == self.nodes.len() - self.primaries
+            && replicas == self.options.primaries * self.options.replicas_each
             && node.must(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
     }
 }
 
 fn start_nodes(options: &ClusterOptions) -> Vec<Server> {
     assert!(options.primaries > 0, "a cluster without primaries");
-    let mut node = ServerOptions { cluster: true, replica_of: None, ..options.node.clone() };
-    node.extra.insert(0, format!("cluster-node-timeout {}", options.node_timeout_ms));
+    let node = node_options(options);
     let count = options.primaries * (1 + options.replicas_each);
     thread::scope(|scope| {
         let start = |_| scope.spawn(|| Server::start(node.clone()));
         let starts: Vec<_> = (0..count).map(start).collect();
         starts.into_iter().map(|start| start.join().expect("a node")).collect()
     })
+}
+
+fn node_options(options: &ClusterOptions) -> ServerOptions {
+    let mut node = ServerOptions { cluster: true, replica_of: None, ..options.node.clone() };
+    node.extra.insert(0, format!("cluster-node-timeout {}", options.node_timeout_ms));
+    node
 }

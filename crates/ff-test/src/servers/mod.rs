@@ -3,6 +3,7 @@
 //! - [`Server`]: one process that a test may kill, pause, stop and restart.
 //! - [`Replicated`]: a primary with a replica that can take over.
 //! - [`Cluster`]: primaries that share the slots, and slots that move between them.
+//! - [`TlsFront`]: TLS before a server.
 //! - [`standalone`] and [`cluster`]: one of each for a whole test process, for tests that keep to
 //!   a prefix of their own and break nothing.
 //! - [`wait_until`]: how tests wait for what no server announces, with a [`LOOK`] now and then.
@@ -25,6 +26,7 @@ mod resp;
 mod server;
 mod shared;
 mod slots;
+mod tls;
 mod topology;
 mod wait;
 
@@ -33,4 +35,5 @@ pub use options::{Persistence, ServerOptions};
 pub use replicated::Replicated;
 pub use server::Server;
 pub use shared::{cluster, standalone};
+pub use tls::TlsFront;
 pub use wait::{LOOK, wait_until};

@@ -38,20 +38,34 @@ pub struct LimitCheck {
 }
 
 /// Looks every `interval`, and at once again while there is more.
-pub(crate) struct Limits {
+#[derive(Debug)]
+pub struct UnblockScanner {
     interval: Duration,
     filter: ScannerFilter,
     check: LimitCheck,
 }
 
-impl Limits {
-    pub(crate) fn new(options: &EngineOptions) -> Self {
-        let (interval, filter) = (options.intervals.of(NAME), options.filter.clone());
+impl UnblockScanner {
+    /// Executions that one step lets go behind one limit.
+    pub const BATCH_SIZE: u32 = limits::UNBLOCK_BATCH;
+
+    /// Looks in all namespaces.
+    pub fn new(interval: Duration) -> Self {
+        Self::with_filter(interval, ScannerFilter::default())
+    }
+
+    /// Looks in the namespace of the filter. With a tag it looks at nothing: those who stand behind a
+    /// limit are many, and it cannot be told by one whether the tag fits.
+    pub fn with_filter(interval: Duration, filter: ScannerFilter) -> Self {
         Self { interval, check: LimitCheck::new(filter.namespace.clone()), filter }
+    }
+
+    pub(crate) fn of(options: &EngineOptions) -> Self {
+        Self::with_filter(options.intervals.of(NAME), options.filter.clone())
     }
 }
 
-impl Scanner for Limits {
+impl Scanner for UnblockScanner {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -74,7 +88,6 @@ impl Scanner for Limits {
         _: &'a Report,
     ) -> Pending<'a, Result<ScanResult, EngineError>> {
         Box::pin(async move {
-            // Those who stand behind a limit are many: it cannot be told by one whether the tag fits.
             if self.filter.tag.is_some() {
                 return Ok(ScanResult::default());
             }
@@ -163,14 +176,18 @@ async fn let_go(
     let room = match first.by {
         LimitId::Budget(budget_id) => {
             let status = backend.ask(GetBudgetStatus { budget_id }).await?;
-            if status.is_none_or(|it| it.blocked_by.is_none()) { limits::UNBLOCK_BATCH } else { 0 }
+            if status.is_none_or(|it| it.blocked_by.is_none()) {
+                UnblockScanner::BATCH_SIZE
+            } else {
+                0
+            }
         }
         LimitId::Quota(id) => free(backend, id, now).await?,
     };
     let most = match room {
-        0 if !applies(backend, first).await? => limits::UNBLOCK_BATCH,
+        0 if !applies(backend, first).await? => UnblockScanner::BATCH_SIZE,
         0 if now.since(first.blocked_at) >= limits::LIMIT_PATIENCE_MS => LOOKED_AT_AGAIN,
-        room => room.min(limits::UNBLOCK_BATCH),
+        room => room.min(UnblockScanner::BATCH_SIZE),
     };
     unblock::let_go(backend, namespace, first.by, most).await
 }

@@ -1,0 +1,96 @@
+//! How much may be decided at a time and not be written yet.
+//!
+//! A decision holds for a moment: `ff_commit` refuses one whose time is too far behind the store's. So
+//! callers wait before they decide, while as much is under way as calls carry. If they waited
+//! afterwards, each of a few thousand at once would find, when its turn comes, that it has decided too
+//! early, decide again, and nothing would be written any more.
+
+use std::time::Duration;
+
+use ff_core::error::EngineError;
+use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
+
+use crate::commit::ITEMS_MOST;
+use crate::crowd::CALLS_MOST;
+
+/// Items of all calls that one node has under way.
+const ITEMS_OF_A_NODE: usize = CALLS_MOST * ITEMS_MOST;
+
+/// Room for what frees memory and for the rest, as they are sent apart: ends of work do not wait
+/// behind a crowd of submits.
+#[derive(Debug)]
+pub(crate) struct Room {
+    freeing: Semaphore,
+    others: Semaphore,
+    items_most: u32,
+}
+
+/// What somebody is about to decide.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Load {
+    pub(crate) items: usize,
+    /// Some of it frees memory.
+    pub(crate) freeing: bool,
+}
+
+impl Room {
+    pub(crate) fn new(nodes: usize) -> Self {
+        let items = ITEMS_OF_A_NODE * nodes.max(1);
+        Self {
+            freeing: Semaphore::new(items),
+            others: Semaphore::new(items),
+            items_most: u32::try_from(items).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Waits until so many items may be decided; the room is theirs until this is dropped.
+    pub(crate) async fn enter(
+        &self,
+        load: Load,
+        patience: Duration,
+    ) -> Result<SemaphorePermit<'_>, EngineError> {
+        let room = if load.freeing { &self.freeing } else { &self.others };
+        let items = u32::try_from(load.items).unwrap_or(u32::MAX).min(self.items_most);
+        match room.try_acquire_many(items) {
+            Ok(permit) => return Ok(permit),
+            Err(TryAcquireError::NoPermits) => {}
+            Err(TryAcquireError::Closed) => return Err(too_many()),
+        }
+        let entered = tokio::time::timeout(patience, room.acquire_many(items)).await;
+        entered.ok().and_then(Result::ok).ok_or_else(too_many)
+    }
+}
+
+fn too_many() -> EngineError {
+    EngineError::unavailable("too many calls wait for the store; try again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(10);
+
+    fn others(items: usize) -> Load {
+        Load { items, freeing: false }
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_room_waits_for_it() {
+        let room = Room::new(1);
+        let most = ITEMS_OF_A_NODE;
+        let first = room.enter(others(most - 1), SOON).await.unwrap();
+        let _small = room.enter(others(1), SOON).await.unwrap();
+        assert!(room.enter(others(1), SOON).await.is_err());
+        let _beside = room.enter(Load { freeing: true, ..others(most) }, SOON).await.unwrap();
+        drop(first);
+        assert!(room.enter(others(most - 1), SOON).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_is_larger_than_all_room_goes_alone() {
+        let room = Room::new(1);
+        let _large = room.enter(others(10 * ITEMS_OF_A_NODE), SOON).await.unwrap();
+        assert!(room.enter(others(1), SOON).await.is_err());
+    }
+}

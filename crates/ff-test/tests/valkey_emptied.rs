@@ -1,0 +1,191 @@
+//! A server that is emptied under processes that go on: what stood there is gone for everybody, nothing
+//! is answered as if it were there, and all that comes afterwards works without a restart.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_backend_valkey::{ValkeyOptions, ValkeyStore};
+use ff_core::backend::{Backend, BackendExt, Upkeep as _};
+use ff_core::error::{Code, EngineError};
+use ff_core::event::EventKind;
+use ff_core::id::{ExecutionId, Kind, LaneId};
+use ff_core::operation::{Submit, Task};
+use ff_core::partition::PartitionConfig;
+use ff_core::read::{Describe, EventFilter, Follow, From, ListKids, Tail};
+use ff_core::state::FrameId;
+use ff_test::registered::registration_of;
+use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
+use ff_test::signalling::{pending, rotate, signal};
+use ff_test::stages::InItsTime;
+use ff_test::workload::{self, Workload, check};
+use ff_test::world::{PATIENCE, World, complete};
+use uuid::Uuid;
+
+const SMALL: Workload = Workload { submitters: 8, submits_each: 40, workers: 8 };
+
+/// Few partitions, so that each log holds several entries. They are not the default ones.
+const PARTITIONS: PartitionConfig = PartitionConfig { flow: 2, budget: 1, quota: 1 };
+
+async fn open(url: &str) -> Arc<dyn Backend> {
+    let options: ValkeyOptions = url.parse().unwrap();
+    let options = ValkeyOptions { partitions: Some(PARTITIONS), ..options };
+    Arc::new(ValkeyStore::open(options).await.unwrap())
+}
+
+fn work(backend: &dyn Backend) -> Submit {
+    let id = ExecutionId::solo(Uuid::now_v7(), &backend.settings().partitions);
+    Submit::new(id, LaneId::new("faults").unwrap(), Kind::new("fault").unwrap())
+}
+
+fn empty(servers: &[Server]) {
+    for server in servers {
+        server.command(&["FLUSHALL"]).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stood_there_is_gone_and_new_work_is_taken() {
+    let server = Server::start(ServerOptions::default());
+    let backends = [open(&server.url()).await];
+    let backend = &*backends[0];
+    let old = work(backend);
+    let id = old.execution_id;
+    backend.call(old).await.unwrap();
+    let claim = || workload::claim(1);
+    backend.call(registration_of(&claim())).await.unwrap();
+    let task = backend.claim(claim(), Duration::ZERO).await.unwrap().pop().unwrap();
+    empty(std::slice::from_ref(&server));
+    let gone = backend.call(complete(&task)).await.unwrap_err();
+    assert_eq!(gone.code(), Code::ExecutionNotFound, "{gone}");
+    assert_eq!(backend.ask(Describe { execution_id: id }).await.unwrap(), None);
+    backend.call(registration_of(&claim())).await.unwrap();
+    assert_eq!(backend.claim(claim(), Duration::ZERO).await.unwrap(), []);
+    let ledger = SMALL.run(&backends, std::future::ready(())).await;
+    check(backend, &ledger).await;
+}
+
+/// One worker that goes through lives until it has completed so many, whatever is gone in between.
+async fn live(backend: Arc<dyn Backend>, n: usize) {
+    let claim = || workload::claim(n);
+    let mut completed = 0;
+    while completed < 100 {
+        let life = async {
+            backend.call(registration_of(&claim())).await?;
+            backend.call(work(&*backend)).await?;
+            for task in backend.claim(claim(), Duration::ZERO).await? {
+                backend.call(complete(&task)).await?;
+                completed += 1;
+            }
+            Ok::<_, EngineError>(())
+        };
+        if let Err(error) = life.await {
+            let expected = [Code::ExecutionNotFound, Code::WorkerNotRegistered];
+            assert!(expected.contains(&error.code()), "not what is gone: {error}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_the_midst_of_work_nothing_is_answered_wrongly() {
+    let server = Server::start(ServerOptions::default());
+    let backends = [open(&server.url()).await, open(&server.url()).await];
+    let mut lives = tokio::task::JoinSet::new();
+    for n in 0..8 {
+        lives.spawn(live(Arc::clone(&backends[n % 2]), n));
+    }
+    let mut pause = tokio::time::interval(Duration::from_millis(40));
+    for _ in 0..8 {
+        pause.tick().await;
+        tokio::task::block_in_place(|| empty(std::slice::from_ref(&server)));
+    }
+    while let Some(ended) = lives.join_next().await {
+        ended.unwrap();
+    }
+    empty(std::slice::from_ref(&server));
+    let ledger = SMALL.run(&backends, std::future::ready(())).await;
+    check(&*backends[0], &ledger).await;
+}
+
+/// Somebody who follows, and somebody who comes back with a cursor of before, hear that they missed
+/// something, and then all that is new.
+async fn followers_go_on(url: &str, servers: &[Server]) {
+    let backend = open(url).await;
+    for _ in 0..20 {
+        backend.call(work(&*backend)).await.unwrap();
+    }
+    let filter =
+        EventFilter { kinds_of_event: vec![EventKind::Submitted], ..EventFilter::default() };
+    let follow = |from| Follow { filter: filter.clone(), from, limit: 100 };
+    let seen = backend.events(follow(From::Start), Duration::ZERO).await.unwrap();
+    assert_eq!(seen.items.len(), 20);
+    let cursor = From::Cursor(seen.cursor);
+    let waiting = tokio::spawn({
+        let (backend, follow) = (Arc::clone(&backend), follow(cursor.clone()));
+        async move { backend.events(follow, PATIENCE).await.unwrap() }
+    });
+    tokio::task::block_in_place(|| empty(servers));
+    let new = work(&*backend);
+    let id = new.execution_id;
+    backend.call(new).await.unwrap();
+    let later = backend.events(follow(cursor), Duration::ZERO).await.unwrap();
+    for heard in [waiting.await.unwrap(), later] {
+        let heard_of: Vec<_> =
+            heard.items.iter().filter_map(|it| it.event.subject.execution_id()).collect();
+        assert_eq!((heard_of, heard.gap), (vec![id], true));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_hears_of_what_comes_afterwards() {
+    let server = Server::start(ServerOptions::default());
+    followers_go_on(&server.url(), std::slice::from_ref(&server)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_hears_of_what_comes_afterwards_in_a_cluster() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    followers_go_on(&cluster.url(), cluster.nodes()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_tails_hears_of_output_that_comes_afterwards() {
+    let server = Server::start(ServerOptions::default());
+    let world = World::new(InItsTime(open(&server.url()).await));
+    let tail = |task: &Task| Tail::after(task.execution_id, task.attempt_index, FrameId::FIRST);
+    // Its tail looks before it prints, so it has to be told.
+    let hears = async |task: Task| {
+        let heard = world.backend.tail(tail(&task), PATIENCE);
+        let printed = world.print(&task, "new");
+        let (heard, _) = tokio::join!(heard, printed);
+        assert_eq!(heard.unwrap().frames.len(), 1);
+    };
+    for _ in 0..10 {
+        hears(world.start(world.work()).await).await;
+    }
+    empty(std::slice::from_ref(&server));
+    for _ in 0..5 {
+        hears(world.start(world.work()).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_boot_writes_is_put_back() {
+    let server = Server::start(ServerOptions::default());
+    let world = World::new(InItsTime(open(&server.url()).await));
+    world.submit(world.work()).await;
+    let kids = world.backend.ask(ListKids).await.unwrap();
+    empty(std::slice::from_ref(&server));
+    // As engines do every second.
+    world.settle().await;
+    // A process that is started now finds the counts and keys that the others use.
+    let later = ValkeyStore::open(server.url().parse().unwrap()).await.unwrap();
+    assert_eq!(later.settings().partitions, PARTITIONS);
+    assert_eq!(later.ask(ListKids).await.unwrap(), kids);
+    empty(std::slice::from_ref(&server));
+    world.act(rotate("k2", 2, 600_000)).await;
+    let task = world.start(world.work()).await;
+    let issued = world.act(pending(&task, "k")).await;
+    world.deliver(signal(task.execution_id, &issued, "heard")).await;
+}

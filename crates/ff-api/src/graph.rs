@@ -377,6 +377,7 @@ impl AddEdge {
             edge_id: self.edge_id.unwrap_or_else(EdgeId::mint),
             edge,
             expected_graph_revision: self.expected_graph_revision,
+            applies: self.apply,
         }
     }
 }

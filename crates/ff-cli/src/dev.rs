@@ -51,10 +51,13 @@ impl Dev {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<()> {
         let (loaded, watchers) = server::settings(&self.flags, common, false)?;
         let settings = loaded.settings;
-        let stop_wanted = stop::wanted()?;
+        let mut stop_wanted = std::pin::pin!(stop::wanted()?);
         let options = Options::of(&settings)?;
         let place = options.place();
-        let backend = Store::open(&options).await?.backend();
+        let Some(store) = stop::or(&mut stop_wanted, Store::open(&options)).await else {
+            return Ok(());
+        };
+        let backend = store?.backend();
         let worked = match greet(&*backend, &place).await {
             Ok(()) => self.work_until(stop_wanted, &backend, settings).await,
             Err(error) => Err(error),

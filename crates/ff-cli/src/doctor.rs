@@ -79,7 +79,7 @@ impl Doctor {
             console.say(format_args!("store      {backend} {version}"))?;
             console.say(format_args!("durability {}", shown(&store["durability"])))?;
         }
-        console.say(format_args!("checked    {} executions", shown(&report["checked"])))?;
+        console.say(format_args!("checked    {} records", shown(&report["checked"])))?;
         if self.repair {
             console.say(format_args!("repaired   {} violations", shown(&report["repaired"])))?;
         }

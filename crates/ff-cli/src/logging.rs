@@ -1,5 +1,6 @@
 //! Logs on standard error, traces to a collector, errors and panics to whoever looks after them.
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use ff_observe::reports::Reporter;
@@ -57,7 +58,9 @@ pub(crate) fn of_server(settings: &Settings) -> Result<Watchers, Misconfigured> 
 }
 
 fn begin(filter: EnvFilter, format: Format, watchers: &Watchers) {
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = std::io::stderr().is_terminal() && !is_plain;
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
     let lines = match format {
         Format::Text => lines.boxed(),
         Format::Json => lines.json().boxed(),

@@ -65,7 +65,14 @@ fn tell(error: &anyhow::Error, json: bool) {
 /// Help and version, or wrong usage. A value that breaks a rule has a code of its own, except where
 /// a process is to be started.
 fn misused(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
+    let json = std::env::args().any(|argument| argument == "--json");
+    if json && error.use_stderr() {
+        let text = error.render().to_string();
+        let text = text.trim_end().trim_start_matches("error: ").to_owned();
+        tell(&failure::Usage(text).into(), json);
+    } else {
+        let _ = error.print();
+    }
     let boots = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let boots = boots.is_some_and(|command| matches!(command.as_str(), "server" | "dev"));
     if error.kind() == ErrorKind::ValueValidation && !boots {

@@ -84,8 +84,12 @@ impl Server {
     }
 
     async fn serve(&self, settings: Settings) -> anyhow::Result<()> {
-        let stop_wanted = stop::wanted()?;
-        let backend = Store::open(&Options::of(&settings)?).await?.backend();
+        let mut stop_wanted = std::pin::pin!(stop::wanted()?);
+        let options = Options::of(&settings)?;
+        let Some(store) = stop::or(&mut stop_wanted, Store::open(&options)).await else {
+            return Ok(());
+        };
+        let backend = store?.backend();
         let Process { backend, engine, options } = Process::new(backend, settings);
         let (stop, shutdown) = Shutdown::channel();
         let serving = if self.engine_only {

@@ -78,6 +78,19 @@ fn it_serves_and_answers_those_who_wait_when_it_stops() {
 }
 
 #[test]
+fn it_stops_while_it_waits_for_its_store() {
+    // Nobody listens there.
+    let mut running = command("valkey://127.0.0.1:1", "127.0.0.1:0").spawn().unwrap();
+    let mut log = BufReader::new(running.stderr.take().unwrap()).lines();
+    assert!(log.any(|line| line.unwrap().contains("waiting for valkey")));
+    let asked = Instant::now();
+    let pid = running.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(running.wait().unwrap().code(), Some(0));
+    assert!(asked.elapsed() < STOP_WITHIN);
+}
+
+#[test]
 fn what_it_cannot_serve_is_refused_at_the_start() {
     for (store, listen, told) in
         [("sqlite::memory:", "0.0.0.0:0", "not loopback"), ("odd:store", "127.0.0.1:0", "no store")]

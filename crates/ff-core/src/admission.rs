@@ -9,14 +9,15 @@
 //! Every prefix is safe: what was set aside goes back to its place by time, and a pending slot asks
 //! its execution whether it became a lease.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::act;
 use crate::backend::{Backend, BackendExt};
 use crate::errand;
 use crate::error::{EngineError, Refusal};
-use crate::id::{BudgetId, LeaseId};
+use crate::id::{BudgetId, LaneId, LeaseId};
 use crate::limits;
 use crate::operation::{
     AdmissionVoided, Applicant, Claim, ClaimForWorker, ClaimGrant, Claimed, Command, LaneOrder,
@@ -38,28 +39,107 @@ pub(crate) async fn claim<B: Backend + ?Sized>(
     wait: Duration,
 ) -> Result<Vec<Task>, EngineError> {
     let begun = Instant::now();
+    let mut all = Tasks::new(&claim);
     let mut left = wait;
     loop {
-        let Claimed { mut tasks, applicants } = backend.take(claim.clone(), left).await?;
-        let looked_everywhere = applicants.is_empty();
-        if !looked_everywhere {
-            let admitted = Round::new(backend, &claim, applicants, Prize::Lease).run().await;
-            match admitted {
-                Ok(admitted) => tasks.extend(admitted.into_iter().filter_map(Won::task)),
-                Err(error) if tasks.is_empty() => return Err(error),
-                // What was leased already counts.
-                Err(_) => return Ok(tasks),
+        let wanted = all.wanted(&claim);
+        let Some(Claimed { tasks, applicants }) =
+            all.or(backend.take(wanted.clone(), left).await)?
+        else {
+            break;
+        };
+        all.add(tasks);
+        if applicants.is_empty() {
+            errand::carry_out_noted(backend).await;
+            break;
+        }
+        let round = Round::new(backend, &wanted, applicants, Prize::Lease).run().await;
+        errand::carry_out_noted(backend).await;
+        let Some(won) = all.or(round)? else { break };
+        let in_vain = won.is_empty();
+        all.admit(won);
+        if in_vain {
+            // A crowd that a limit keeps back may stand before others.
+            let wanted = all.wanted(&claim);
+            let further =
+                look_on(backend, &wanted, wanted.max.saturating_mul(2), Prize::Lease).await;
+            match all.or(further)? {
+                Some(won) if !won.is_empty() => all.admit(won),
+                _ if !all.is_empty() => break,
+                _ => {}
             }
         }
-        errand::carry_out_noted(backend).await;
-        if looked_everywhere || !tasks.is_empty() {
-            return Ok(tasks);
+        if all.is_full() {
+            break;
         }
-        let won = look_on(backend, &claim, claim.max.saturating_mul(2), Prize::Lease).await?;
-        if !won.is_empty() {
-            return Ok(won.into_iter().filter_map(Won::task).collect());
+        // Who has something waits for no more.
+        left = if all.is_empty() { wait.saturating_sub(begun.elapsed()) } else { Duration::ZERO };
+    }
+    Ok(all.best_first())
+}
+
+/// The tasks of one claim, which several rounds may bring together.
+struct Tasks {
+    found: Vec<Task>,
+    max: u32,
+    rounds: u32,
+    /// Some were let in by limits, and stand behind those that need not ask.
+    mixed: bool,
+}
+
+impl Tasks {
+    fn new(claim: &Claim) -> Self {
+        Self { found: Vec::new(), max: claim.max, rounds: 0, mixed: false }
+    }
+
+    /// The claim of the next round: of what is left, with lease ids of its own.
+    fn wanted(&mut self, claim: &Claim) -> Claim {
+        let max = self.max - u32::try_from(self.found.len()).unwrap_or(self.max);
+        let seed = LeaseId::from_seed(claim.seed, self.rounds * limits::CLAIM_TASKS).uuid();
+        self.rounds += 1;
+        Claim { max, seed, ..claim.clone() }
+    }
+
+    /// What was leased already counts, whatever fails afterwards.
+    fn or<T>(&self, outcome: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
+        match outcome {
+            Ok(found) => Ok(Some(found)),
+            Err(_) if !self.is_empty() => Ok(None),
+            Err(error) => Err(error),
         }
-        left = wait.saturating_sub(begun.elapsed());
+    }
+
+    fn add(&mut self, tasks: impl IntoIterator<Item = Task>) {
+        self.found.extend(tasks);
+    }
+
+    fn admit(&mut self, won: Vec<Won>) {
+        self.mixed = true;
+        self.add(won.into_iter().filter_map(Won::task));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.len() >= self.max as usize
+    }
+
+    /// Lanes keep the places that they have among each other; in each of them the best task comes first.
+    fn best_first(mut self) -> Vec<Task> {
+        if !self.mixed {
+            return self.found;
+        }
+        let lanes: Vec<LaneId> = self.found.iter().map(|task| task.lane.clone()).collect();
+        let order =
+            |task: &Task| (Reverse(task.priority), task.created_at, task.execution_id.uuid());
+        self.found.sort_by_key(order);
+        let mut by_lane: HashMap<LaneId, VecDeque<Task>> = HashMap::new();
+        for task in self.found {
+            by_lane.entry(task.lane.clone()).or_default().push_back(task);
+        }
+        lanes.iter().filter_map(|lane| by_lane.get_mut(lane)?.pop_front()).collect()
     }
 }
 

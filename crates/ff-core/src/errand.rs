@@ -147,19 +147,19 @@ async fn let_go<B: Backend + ?Sized>(
     let expected = BlockingReason::WaitingForQuota;
     let unblocks = execution_ids.iter().map(|&execution_id| Unblock { execution_id, expected });
     let replies = backend.apply(unblocks.map(Command::from).collect()).await;
-    let mut idle = Vec::new();
+    let (mut idle, mut let_go) = (Vec::new(), Vec::new());
     for (id, reply) in execution_ids.iter().zip(replies) {
         match reply {
-            // Whoever claims it asks the policy, which then knows.
-            Ok(_) => {}
+            Ok(_) => let_go.push(*id),
             Err(error) if error.refusal().is_some() => idle.push(*id),
             Err(error) => return Err(error),
         }
     }
-    if idle.is_empty() {
+    // Whoever claims one asks the policy, which then knows, and goes on.
+    if idle.is_empty() && let_go.len() < limits::QUOTA_WAKES as usize {
         return Ok(());
     }
-    let settle = SettleWaking { quota_policy_id, execution_ids: idle };
+    let settle = SettleWaking { quota_policy_id, execution_ids: idle, let_go };
     backend.apply(vec![settle.into()]).await.pop().map_or(Ok(()), settled)
 }
 

@@ -240,7 +240,8 @@ pub fn stage(drawn: &Drawn, edge: &str) -> StageEdge {
 pub fn stage_between(flow_id: FlowId, upstream: ExecutionId, downstream: ExecutionId) -> StageEdge {
     let kind = EdgeKind::SuccessOnly;
     let edge = NewEdge { upstream, downstream, kind, name: None, data_passing_ref: None };
-    StageEdge { flow_id, edge_id: EdgeId::mint(), edge, expected_graph_revision: None }
+    let edge_id = EdgeId::mint();
+    StageEdge { flow_id, edge_id, edge, expected_graph_revision: None, applies: false }
 }
 
 pub fn wait_children(task: &Task, children: Option<Vec<ExecutionId>>) -> WaitChildren {

@@ -61,7 +61,14 @@ const LEFT_OUT: &[(&str, &[&str], &str)] = &[
         LEASE_IDS,
     ),
     ("explain", &["what_nobody_can_run_names_the_nearest_worker"], WHOLE_ACT),
-    ("flow_steps", &["a_tick_counts_the_work_of_flows_by_kind"], WHOLE_ACT),
+    (
+        "flow_steps",
+        &[
+            "a_tick_counts_the_work_of_flows_by_kind",
+            "an_edge_that_is_to_be_applied_is_not_staged_in_vain",
+        ],
+        WHOLE_ACT,
+    ),
     (
         "grant_claim",
         &[

@@ -378,6 +378,7 @@ fn flows() {
             data_passing_ref: None,
         },
         expected_graph_revision: Some(4),
+        applies: false,
     };
     assert_eq!(over(&graph::AddEdge::from(stage.clone())).operation(flow_id), stage);
     let add = AddToFlow { flow_id, execution_id: id(), name: Some(name("c")) };

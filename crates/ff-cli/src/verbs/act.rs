@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::client::Request;
 use crate::session::Session;
-use crate::show::{Column, fields, plain, table};
+use crate::show::{Column, fields, plain, shown, table};
 
 /// A verb that is one request.
 pub(crate) struct Act {
@@ -22,6 +22,8 @@ pub(crate) enum Show {
     Rows(&'static str, &'static [Column]),
     /// A line for every field.
     Fields,
+    /// Something new: the same, or with --quiet its id, which is in this field.
+    New(&'static str),
     /// One line.
     Line(fn(&Value) -> String),
     /// One field alone, to be handed on to another command.
@@ -41,6 +43,10 @@ impl Act {
 
     pub(crate) fn fields(request: Request) -> Self {
         Self::new(request, Show::Fields)
+    }
+
+    pub(crate) fn new_thing(request: Request, id: &'static str) -> Self {
+        Self::new(request, Show::New(id))
     }
 
     pub(crate) fn line(request: Request, line: fn(&Value) -> String) -> Self {
@@ -72,7 +78,8 @@ impl Session {
                 let rows = reply[*field].as_array().map_or(&[][..], Vec::as_slice);
                 self.rows(rows, columns)?;
             }
-            Show::Fields => {
+            Show::New(id) if console.quiet => console.say(shown(&reply[*id]))?,
+            Show::Fields | Show::New(_) => {
                 for line in fields(reply, console.colour) {
                     console.say(line)?;
                 }

@@ -59,7 +59,7 @@ pub(crate) enum Flow {
     /// List flows
     #[command(after_help = "Example: ff flow ls --state failed")]
     Ls {
-        /// State: open, completed, failed, cancelled
+        /// State: open, running, blocked, completed, failed, cancelled
         #[arg(long)]
         state: Option<String>,
         /// Kind
@@ -115,13 +115,35 @@ impl Flow {
                 session.perform(Act::line(request, |reply| shown(&reply["status"]))).await
             }
             Self::Replay { id, member } => {
-                let members = Some(member).filter(|members| !members.is_empty());
+                let members = by_name(session, id, member).await?;
+                let members = Some(members).filter(|members| !members.is_empty());
                 let body = body([("members", json!(members))]);
                 let request = Request::post(at(&["flows", id, "replay"])?, &body);
                 session.perform(Act::line(request, replayed)).await
             }
         }
     }
+}
+
+/// Executions of members that are given by their names; what is an execution already stays.
+async fn by_name(session: &Session, flow: &str, given: &[String]) -> anyhow::Result<Vec<String>> {
+    let is_name = |member: &String| !member.starts_with('{');
+    let members = match given.iter().any(is_name) {
+        true => all(session, &at(&["flows", flow, "members"])?).await?,
+        false => Vec::new(),
+    };
+    let execution = |given: &String| {
+        if !is_name(given) {
+            return Ok(given.clone());
+        }
+        let named = members.iter().find(|member| member["name"] == given.as_str());
+        let none = || {
+            let detail = format!("no member of this flow has the name {given:?}");
+            Refused::new(Code::ExecutionNotInFlow, detail)
+        };
+        Ok(shown(&named.ok_or_else(none)?["execution_id"]))
+    };
+    given.iter().map(execution).collect()
 }
 
 fn replayed(reply: &Value) -> String {

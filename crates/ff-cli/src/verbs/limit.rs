@@ -207,7 +207,7 @@ impl Budget {
                     soft,
                     reset,
                 ]);
-                Ok(Act::fields(Request::post(at(&["budgets"])?, &body)))
+                Ok(Act::new_thing(Request::post(at(&["budgets"])?, &body), "budget_id"))
             }
             Self::Ls(page) => {
                 Ok(Act::table(page.ask(Request::get(at(&["budgets"])?)), BUDGETS, "no budgets"))
@@ -241,7 +241,7 @@ impl Quota {
                 let [window, requests, concurrent, jitter] = limits.fields();
                 let id = ("quota_policy_id", json!(id));
                 let body = body([id, window, requests, concurrent, jitter]);
-                Ok(Act::fields(Request::post(at(&["quotas"])?, &body)))
+                Ok(Act::new_thing(Request::post(at(&["quotas"])?, &body), "quota_policy_id"))
             }
             Self::Ls(page) => {
                 Ok(Act::table(page.ask(Request::get(at(&["quotas"])?)), QUOTAS, "no quotas"))

@@ -177,10 +177,13 @@ impl Submit {
     /// Submits and waits: only the result goes to standard output.
     async fn wait(&self, session: &Session, request: Request) -> anyhow::Result<ExitCode> {
         let patience = Patience::new(self.timeout);
-        let reply = session.client.ask(request.wait_ms(patience.next_ms()?)).await?;
+        // Not together: whoever breaks the wait off, or loses the server meanwhile, knows the id.
+        let reply = session.client.ask(request).await?;
         let id = reply["execution_id"].as_str().unwrap_or_default().to_owned();
         let of_it = Request::get(at(&["executions", &id])?);
-        session.console.note(&id);
+        if !session.console.json {
+            session.console.note(&id);
+        }
         let ended = if has_ended(&reply["public_state"]) {
             session.client.ask(of_it.clone()).await?
         } else {

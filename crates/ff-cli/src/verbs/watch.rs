@@ -62,7 +62,8 @@ impl Watch {
             *seen.entry(shown(&record["public_state"])).or_insert(0u64) += 1;
         }
         if !session.console.json {
-            session.console.note(tally(&seen));
+            let newest = if page["next_cursor"].is_null() { "" } else { "of the newest 500: " };
+            session.console.note(format_args!("{newest}{}", tally(&seen)));
         }
         let live = Live::new(session);
         let mut follow = Follow::begin(&session.client, request.query("after", &after)).await?;

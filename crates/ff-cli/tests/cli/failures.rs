@@ -26,6 +26,8 @@ fn usage_values_and_absence_have_codes_of_their_own() {
         assert_eq!(said.code, code, "{arguments:?}: {said:?}");
         assert!(said.err.contains(told), "{arguments:?}: {said:?}");
         assert_eq!(said.out, "", "{arguments:?}");
+        let said = ff(&[&nobody, arguments, &["--json"]].concat());
+        assert_eq!(said.problem(code), "invalid_input", "{arguments:?}");
     }
     let away = ff(&[&nobody[..], &["ls"]].concat());
     assert_eq!(away.code, 8);

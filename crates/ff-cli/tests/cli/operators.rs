@@ -61,6 +61,11 @@ fn a_flow_is_submitted_drawn_cancelled_and_replayed() {
     let failed = site.ff(&["flow", "ls", "--state", "failed", "-q"]).ok();
     let replayed = replies(&site, &format!("flow replay {}", failed.trim_end()));
     assert!(!replayed["replayed"].as_array().unwrap().is_empty(), "{replayed}");
+    site.claim().fail();
+    let again = replies(&site, &format!("flow replay {} --member a", failed.trim_end()));
+    assert_eq!(again["replayed"].as_array().map(Vec::len), Some(1), "{again}");
+    let unknown = ["flow", "replay", failed.trim_end(), "--member", "nobody", "--json"];
+    assert_eq!(site.ff(&unknown).problem(4), "execution_not_in_flow");
     fs::write(&file, "{").unwrap();
     assert_eq!(site.ff(&["flow", "submit", path, "--json"]).problem(5), "invalid_input");
     let none = "00000000-0000-7000-8000-000000000000";
@@ -73,6 +78,10 @@ fn budgets_are_made_spent_and_removed() {
     let made = "budget create --scope-type lane --scope-id m --hard t=20 --soft t=8 --hard c=1";
     let id = text(&replies(&site, made)["budget_id"]).to_owned();
     assert!(site.ff(&["budget", "ls"]).ok().contains(&id));
+    let other =
+        ["budget", "create", "--scope-type", "lane", "--scope-id", "o", "--hard", "t=1", "--quiet"];
+    let other = site.ff(&other).ok();
+    assert!(site.ff(&["budget", "show", other.trim_end()]).ok().contains("o"));
     let usage = |arguments: &str| replies(&site, &format!("budget usage {id} {arguments}"));
     assert_eq!(usage("t=5 --dedup k")["status"], "ok");
     assert_eq!(usage("t=5 --dedup k")["status"], "already_applied");
@@ -168,5 +177,5 @@ fn the_server_is_asked_whether_its_store_is_sound() {
     site.submit(&[]);
     let report = replies(&site, "doctor --repair");
     assert_eq!((&report["checked"], &report["violations"]), (&json!(1), &json!([])));
-    assert!(site.ff(&["doctor"]).ok().contains("checked    1 executions"));
+    assert!(site.ff(&["doctor"]).ok().contains("checked    1 records"));
 }

@@ -29,6 +29,8 @@ pub struct StageEdge {
     pub edge: NewEdge,
     /// Refuses if the graph has changed since.
     pub expected_graph_revision: Option<u64>,
+    /// It is to be applied next: refuses what an apply would refuse, so that nothing is left behind.
+    pub applies: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -189,9 +189,13 @@ impl Shape for SubmitFlow {
         for (field, count, low, high) in counts {
             crate::check::check_range(field, count as u64, low, high as u64)?;
         }
-        let mut bytes = 0;
+        let (mut bytes, mut ids) = (0, HashSet::new());
         for member in &self.members {
             member.submit.check_shape()?;
+            if !ids.insert(member.submit.execution_id) {
+                let detail = format!("{:?} has the execution id of another member", member.name);
+                return Err(Refusal::invalid("members", detail));
+            }
             if member.submit.namespace != self.flow.namespace || member.submit.within.is_some() {
                 let detail = format!("{:?} is not of the flow's namespace", member.name);
                 return Err(Refusal::invalid("members", detail));

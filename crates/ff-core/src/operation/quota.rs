@@ -137,11 +137,14 @@ pub struct AdmissionReleased {
     pub wake: Vec<ExecutionId>,
 }
 
-/// Executions whose turn it was need no more telling: they were let go, or wait no longer.
+/// Executions whose turn it was need no more telling. Others come in their place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SettleWaking {
     pub quota_policy_id: QuotaPolicyId,
+    /// They wait no longer, and have no use for it.
     pub execution_ids: Vec<ExecutionId>,
+    /// They were let go and have yet to come. They are waited for unless there is room for all.
+    pub let_go: Vec<ExecutionId>,
 }
 
 impl Shape for SettleWaking {

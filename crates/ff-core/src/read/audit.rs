@@ -10,7 +10,7 @@ use crate::event::{Event, EventKind};
 use crate::id::Subject;
 use crate::state::{
     Attempt, AttemptState, Budget, Document, Execution, Flow, FrameId, FrameMode, GrantKind,
-    Listing, MemberCounts, Next, Phase, PublicState, QuotaPolicy, WaitpointState,
+    GroupState, Listing, MemberCounts, Next, Phase, PublicState, QuotaPolicy, WaitpointState,
 };
 use crate::time::TimestampMs;
 
@@ -126,8 +126,18 @@ impl Audited {
         }
     }
 
-    /// Counters within the policy, a lease only with an attempt, and a grant only where it is good
-    /// for something.
+    /// A member waits for its edges only while its group has not decided.
+    fn check_member(&mut self, execution: &Execution) {
+        let Phase::Runnable(runnable) = &execution.phase else { return };
+        let state = execution.member.as_ref().map(|member| member.group.state);
+        if runnable.causes.edges && state != Some(GroupState::Pending) {
+            let detail = format!("it waits for its edges, and its group is {state:?}");
+            self.report("I24", Some(execution.id), detail);
+        }
+    }
+
+    /// Counters within the policy, a lease only with an attempt, a grant only where it is good for
+    /// something, and edges that are waited for only while they are undecided.
     pub fn check_counts(&mut self, execution: &Execution) {
         let policy = execution.policy();
         let counts = execution.counts;
@@ -149,6 +159,7 @@ impl Audited {
                 self.report("I10", Some(execution.id), detail);
             }
         }
+        self.check_member(execution);
     }
 
     /// Due times and entries in lists that the store has of a document, and the counts that it

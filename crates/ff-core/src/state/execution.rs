@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Failure, LostBy, Member, Phase, PublicState, Runnable, StreamEnd, Waits};
+use super::{
+    Attempt, Failure, LostBy, Member, Next, Phase, PublicState, Runnable, StreamEnd, Waits,
+};
 use crate::id::{ContentType, ExecutionId, Kind, LaneId, LeaseFence, Namespace, QuotaPolicyId};
 use crate::policy::{Policy, Retention};
 use crate::tags::Tags;
@@ -176,6 +178,14 @@ impl Execution {
 
     pub fn policy(&self) -> &Policy {
         &self.about.policy
+    }
+
+    /// Whether no attempt has begun since it was submitted, or last replayed.
+    pub const fn awaits_start(&self) -> bool {
+        match &self.phase {
+            Phase::Runnable(runnable) => matches!(runnable.next, Next::First | Next::Replay),
+            _ => false,
+        }
     }
 
     pub fn is_terminal(&self) -> bool {

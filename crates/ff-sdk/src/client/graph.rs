@@ -158,7 +158,9 @@ impl Client {
         flow_id: FlowId,
         edge: NewEdge,
     ) -> Result<(EdgeId, EdgeApplied), SdkError> {
-        let EdgeStaged { edge_id, .. } = self.stage_edge(flow_id, edge, None).await?;
+        let edge_id = EdgeId::mint();
+        let (expected_graph_revision, applies) = (None, true);
+        self.call(StageEdge { flow_id, edge_id, edge, expected_graph_revision, applies }).await?;
         Ok((edge_id, self.apply_edge(flow_id, edge_id).await?))
     }
 
@@ -194,7 +196,8 @@ impl Client {
         expected_graph_revision: Option<u64>,
     ) -> Result<EdgeStaged, SdkError> {
         let edge_id = EdgeId::mint();
-        self.call(StageEdge { flow_id, edge_id, edge, expected_graph_revision }).await
+        let applies = false;
+        self.call(StageEdge { flow_id, edge_id, edge, expected_graph_revision, applies }).await
     }
 
     /// Makes a staged edge count.

@@ -68,6 +68,71 @@ pub async fn what_stands_under_a_used_up_budget_is_kept_back(world: &World) {
     assert_eq!(world.claim_ids(5).await, []);
 }
 
+pub async fn a_claim_goes_on_behind_what_is_kept_back(world: &World) {
+    let spent = used_up(world).await;
+    let priority = |priority, submit| Submit { priority, ..submit };
+    world.submit(priority(9, world.work())).await;
+    for _ in 0..4 {
+        world.submit(priority(8, under(world, &[spent], None))).await;
+    }
+    for _ in 0..6 {
+        world.submit(priority(1, world.work())).await;
+    }
+    assert_eq!(world.claim(5).await.len(), 5);
+    assert_eq!(world.claim(5).await.len(), 2);
+}
+
+pub async fn the_best_comes_first_whether_limits_let_it_in_or_not(world: &World) {
+    let id = world.budget(budget(&[("tokens", 10, 0)])).await;
+    let priority = |priority, submit| Submit { priority, ..submit };
+    let low = world.submit(priority(1, world.work())).await;
+    let high = world.submit(priority(9000, under(world, &[id], None))).await;
+    let middle = world.submit(priority(50, world.work())).await;
+    assert_eq!(world.claim_ids(3).await, [high, middle, low]);
+}
+
+pub async fn whoever_waits_no_longer_gives_its_turn_on(world: &World) {
+    let quota = world.quota(cap(1)).await;
+    let task = world.start(under(world, &[], Some(quota))).await;
+    let mut waiting = Vec::new();
+    for priority in [5, 5, 5, 5, 5, 0] {
+        waiting.push(world.submit(Submit { priority, ..under(world, &[], Some(quota)) }).await);
+    }
+    assert_eq!(world.claim_ids(10).await, []);
+    let last = waiting.pop().expect("the last");
+    for id in waiting {
+        world.act(cancel(id)).await;
+    }
+    world.complete(&task).await.expect("completed");
+    assert_eq!(world.claim_ids(10).await, [last], "the slot is free, and nobody else wants it");
+}
+
+pub async fn a_cap_that_is_switched_off_lets_all_come_at_once(world: &World) {
+    let quota = world.quota(cap(1)).await;
+    world.start(under(world, &[], Some(quota))).await;
+    for _ in 0..200 {
+        world.submit(under(world, &[], Some(quota))).await;
+    }
+    assert_eq!(world.claim_ids(300).await, []);
+    world.act(UpdateQuotaPolicy::new(quota, cap(0))).await;
+    assert_eq!(world.claim_ids(300).await.len(), 200);
+}
+
+pub async fn a_window_that_has_passed_lets_in_as_many_again(world: &World) {
+    let quota = world.quota(rate(100, 3)).await;
+    for _ in 0..250 {
+        world.submit(under(world, &[], Some(quota))).await;
+    }
+    for expected in [100, 100, 50] {
+        let mut claimed = 0;
+        for _ in 0..4 {
+            claimed += world.claim_ids(300).await.len();
+        }
+        assert_eq!(claimed, expected);
+        world.pass(3_000).await;
+    }
+}
+
 pub async fn a_budget_with_room_lets_everybody_in(world: &World) {
     let id = world.budget(budget(&[("tokens", 10, 1)])).await;
     world.act(usage(id, &[("tokens", 9)])).await;

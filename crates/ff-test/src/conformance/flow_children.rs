@@ -1,13 +1,14 @@
 //! A member that waits for others.
 
+use ff_core::backend::BackendExt as _;
 use ff_core::content::Content;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
-use ff_core::operation::{InFlow, Replay, Submit};
+use ff_core::operation::{InFlow, Replay, Submit, Task};
 use ff_core::state::{CancelPolicy, Outcome, PublicState};
 
 use crate::graphs::{stage, wait_children};
-use crate::world::{World, cancel};
+use crate::world::{World, cancel, code};
 
 use PublicState::{Resumable, WaitingChildren};
 
@@ -127,6 +128,27 @@ pub async fn who_cannot_be_waited_for_is_refused(world: &World) {
     let task = world.claim_as(claim).await.remove(0);
     assert_eq!(task.execution_id, solo);
     world.refuses(wait_children(&task, None), Code::ExecutionNotInFlow).await;
+}
+
+pub async fn those_who_wait_for_each_other_are_refused(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["p", "q", "r"], &[])).await;
+    let waits = |task: &Task, child: &str| wait_children(task, Some(vec![drawn.id(child)]));
+    let (p, q, r) = (
+        world.take(&drawn, "p").await,
+        world.take(&drawn, "q").await,
+        world.take(&drawn, "r").await,
+    );
+    world.act(waits(&p, "q")).await;
+    world.refuses(waits(&q, "p"), Code::CycleDetected).await;
+    world.act(waits(&q, "r")).await;
+    world.refuses(waits(&r, "p"), Code::CycleDetected).await;
+    let edge = world.backend.call(stage(&drawn, "p>q")).await;
+    assert_eq!(code(edge), Code::CycleDetected);
+    // A wait that is over holds nobody.
+    world.complete(&r).await.expect("completed");
+    let q = world.take(&drawn, "q").await;
+    world.complete(&q).await.expect("completed");
+    assert_eq!(world.public_state(drawn.id("p")).await, Resumable);
 }
 
 pub async fn a_cancelled_flow_ends_a_waiting_parent(world: &World) {

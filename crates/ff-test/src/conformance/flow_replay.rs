@@ -1,13 +1,14 @@
 //! Replay inside a flow.
 
 use ff_core::backend::BackendExt;
+use ff_core::content::Content;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
-use ff_core::operation::{FlowReplayed, Replay, ReplayFlow};
-use ff_core::state::{FlowState, PublicState};
+use ff_core::operation::{Complete, FlowReplayed, GraphEdge, Replay, ReplayFlow};
+use ff_core::state::{EdgeKind, FlowState, PublicState};
 
 use crate::graphs::{Drawn, any_of};
-use crate::world::{World, code};
+use crate::world::{World, code, complete};
 
 use PublicState::{Completed, Failed, Skipped, Waiting, WaitingChildren};
 
@@ -79,6 +80,88 @@ pub async fn a_replayed_skipped_member_looks_at_its_upstreams_again(world: &Worl
     world.act(replay(&drawn, "a")).await;
     world.run(&drawn, "a").await;
     assert_eq!(world.states(&drawn, &["b"]).await, [Waiting]);
+}
+
+pub async fn with_another_failed_upstream_it_stays_skipped(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b", "j", "k"], &["a>j", "b>j", "j>k"])).await;
+    world.break_down(&drawn, "a").await;
+    world.break_down(&drawn, "b").await;
+    world.act(replay(&drawn, "a")).await;
+    assert_eq!(world.states(&drawn, &["a", "j", "k"]).await, [Waiting, Skipped, Skipped]);
+    world.run(&drawn, "a").await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Failed);
+    world.act(replay(&drawn, "b")).await;
+    assert_eq!(world.states(&drawn, &["j", "k"]).await, [WaitingChildren, WaitingChildren]);
+    for name in ["b", "j", "k"] {
+        assert_eq!(world.claimable(&drawn).await, [name]);
+        world.run(&drawn, name).await;
+    }
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn replayed_descendants_are_skipped_if_it_fails_this_time(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b", "c"], &["a>b", "b>c"])).await;
+    for name in ["a", "b", "c"] {
+        world.run(&drawn, name).await;
+    }
+    world.act(Replay { descendants: true, ..replay(&drawn, "a") }).await;
+    world.break_down(&drawn, "a").await;
+    assert_eq!(world.states(&drawn, &["b", "c"]).await, [Skipped, Skipped]);
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Failed);
+    world.act(replay(&drawn, "a")).await;
+    for name in ["a", "b", "c"] {
+        assert_eq!(world.claimable(&drawn).await, [name]);
+        world.run(&drawn, name).await;
+    }
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn replayed_descendants_wait_for_both_sides_of_a_diamond(world: &World) {
+    let edges = ["a>b", "a>c", "b>d", "c>d"];
+    let drawn = world.submit_flow(world.draw(&["a", "b", "c", "d"], &edges)).await;
+    for name in ["a", "b", "c", "d"] {
+        world.run(&drawn, name).await;
+    }
+    world.act(Replay { descendants: true, ..replay(&drawn, "a") }).await;
+    for name in ["a", "b"] {
+        world.run(&drawn, name).await;
+    }
+    assert_eq!(world.states(&drawn, &["c", "d"]).await, [Waiting, WaitingChildren]);
+    world.run(&drawn, "c").await;
+    world.run(&drawn, "d").await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn replayed_descendants_get_the_new_payload(world: &World) {
+    let drawing = world.draw(&["a", "b"], &["a>b"]);
+    let passing = |edge: &mut GraphEdge| edge.data_passing_ref = Some("payload".to_owned());
+    let drawn = world.submit_flow(drawing.edge("a>b", passing)).await;
+    let run = async |name: &str, result: &str| {
+        let task = world.take(&drawn, name).await;
+        let result = Some(Content::new(result.to_owned()));
+        world.act(Complete { result, ..complete(&task) }).await;
+        world.settle().await;
+        task.payload
+    };
+    run("a", "first").await;
+    assert_eq!(run("b", "").await, "first");
+    world.act(Replay { descendants: true, ..replay(&drawn, "a") }).await;
+    run("a", "second").await;
+    assert_eq!(run("b", "").await, "second");
+}
+
+pub async fn descendants_behind_a_skipped_member_are_replayed_too(world: &World) {
+    let drawing = world.draw(&["a", "b", "c"], &["a>b", "b>c"]).kind("b>c", EdgeKind::Always);
+    let drawn = world.submit_flow(drawing).await;
+    world.break_down(&drawn, "a").await;
+    world.run(&drawn, "c").await;
+    assert_eq!(world.states(&drawn, &["b", "c"]).await, [Skipped, Completed]);
+    world.act(Replay { descendants: true, ..replay(&drawn, "a") }).await;
+    for name in ["a", "b", "c"] {
+        assert_eq!(world.claimable(&drawn).await, [name]);
+        world.run(&drawn, name).await;
+    }
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
 }
 
 pub async fn a_flow_replays_its_failed_part(world: &World) {

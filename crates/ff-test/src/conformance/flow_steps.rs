@@ -107,6 +107,19 @@ pub async fn an_edge_from_what_has_ended_resolves_when_it_is_applied(world: &Wor
     assert_eq!(code(world.backend.call(apply(third.edge_id)).await), Code::Terminal);
 }
 
+pub async fn an_edge_that_is_to_be_applied_is_not_staged_in_vain(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b", "c", "d"], &["a>b"])).await;
+    world.run(&drawn, "a").await;
+    world.run(&drawn, "c").await;
+    let edge = |text| StageEdge { applies: true, ..stage(&drawn, text) };
+    for (text, expected) in [("d>b", Code::EdgeGroupFixed), ("d>c", Code::Terminal)] {
+        assert_eq!(code(world.backend.call(edge(text)).await), expected, "{text}");
+    }
+    assert_eq!(world.flow(drawn.flow_id).await.edge_count, 1);
+    world.act(edge("b>d")).await;
+    assert_eq!(world.flow(drawn.flow_id).await.edge_count, 2);
+}
+
 pub async fn an_impossible_edge_skips_when_it_is_applied(world: &World) {
     let drawn = world.submit_flow(world.draw(&["a", "b"], &[])).await;
     world.break_down(&drawn, "a").await;

@@ -80,7 +80,10 @@ pub async fn a_large_graph_unfolds(world: &World) {
 
 pub async fn what_is_wrong_with_a_graph_is_told_and_nothing_is_written(world: &World) {
     let draw = |members: &[&str], edges: &[&str]| world.draw(members, edges);
-    let cases: [(Drawing, Code); 7] = [
+    let mut twins = draw(&["a", "b"], &[]);
+    twins.submit.members[1].submit.execution_id = twins.submit.members[0].submit.execution_id;
+    let cases: [(Drawing, Code); 8] = [
+        (twins, Code::InvalidInput),
         (draw(&["a", "b"], &["a>b", "b>a"]), Code::CycleDetected),
         (draw(&["a", "b", "c"], &["a>b", "b>c", "c>b"]), Code::CycleDetected),
         (draw(&["a"], &["a>a"]), Code::SelfReferencingEdge),

@@ -114,6 +114,11 @@ pub use suite::{Case, Making, Named, run, run_all};
 suite! { ($)
     admission {
         what_stands_under_a_used_up_budget_is_kept_back
+        a_claim_goes_on_behind_what_is_kept_back
+        the_best_comes_first_whether_limits_let_it_in_or_not
+        whoever_waits_no_longer_gives_its_turn_on
+        a_cap_that_is_switched_off_lets_all_come_at_once
+        a_window_that_has_passed_lets_in_as_many_again
         a_budget_with_room_lets_everybody_in
         a_limit_that_is_gone_holds_nobody_up
         all_that_an_execution_stands_under_applies
@@ -518,6 +523,7 @@ suite! { ($)
         a_parent_may_make_its_children
         a_wait_that_is_repeated_answers_as_the_first
         who_cannot_be_waited_for_is_refused
+        those_who_wait_for_each_other_are_refused
         a_cancelled_flow_ends_a_waiting_parent
         an_edge_to_the_parent_does_not_count_twice
     }
@@ -554,6 +560,11 @@ suite! { ($)
         descendants_are_replayed_if_asked_for
         a_released_downstream_that_has_not_started_waits_again
         a_replayed_skipped_member_looks_at_its_upstreams_again
+        with_another_failed_upstream_it_stays_skipped
+        replayed_descendants_are_skipped_if_it_fails_this_time
+        replayed_descendants_wait_for_both_sides_of_a_diamond
+        replayed_descendants_get_the_new_payload
+        descendants_behind_a_skipped_member_are_replayed_too
         a_flow_replays_its_failed_part
         handled_failures_are_left_alone
         listed_members_are_replayed
@@ -583,6 +594,7 @@ suite! { ($)
         a_member_belongs_to_one_flow
         an_edge_counts_once_it_is_applied
         an_edge_from_what_has_ended_resolves_when_it_is_applied
+        an_edge_that_is_to_be_applied_is_not_staged_in_vain
         an_impossible_edge_skips_when_it_is_applied
         an_edge_that_cannot_be_is_refused
         one_edge_passes_a_payload

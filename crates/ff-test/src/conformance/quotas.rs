@@ -5,12 +5,12 @@ use ff_core::error::Code;
 use ff_core::id::{ExecutionId, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::{
-    Admission, AdmissionReleased, CheckAdmission, Command, ConfirmAdmission, Confirmed,
-    CreateQuotaPolicy, DeleteQuotaPolicy, Errand, QuotaPolicyCreated, QuotaPolicyUpdated,
-    ReleaseAdmission, Settled, UpdateQuotaPolicy,
+    Admission, AdmissionReleased, BlockForAdmission, CheckAdmission, Command, ConfirmAdmission,
+    Confirmed, CreateQuotaPolicy, DeleteQuotaPolicy, Errand, QuotaPolicyCreated,
+    QuotaPolicyUpdated, ReleaseAdmission, Settled, UpdateQuotaPolicy,
 };
 use ff_core::read::{DescribeQuotaPolicy, ListQuotaPolicies, ReadQuotaLimits};
-use ff_core::state::{DueKind, QuotaSpec, SlotId};
+use ff_core::state::{BlockingReason, DueKind, LimitId, QuotaSpec, SlotId};
 use uuid::Uuid;
 
 use crate::limits::{cap, check, first_lease, quota, rate, tick};
@@ -240,12 +240,21 @@ pub async fn holders_come_in_pages(world: &World) {
     assert_eq!(holders.iter().map(|holder| holder.slot).collect::<Vec<_>>(), left);
 }
 
+/// An execution that a policy keeps back.
+async fn kept_back(world: &World, id: QuotaPolicyId) -> SlotId {
+    let execution_id = world.submit(world.work()).await;
+    let reason = BlockingReason::WaitingForQuota;
+    let (detail, by) = (String::new(), Some(LimitId::Quota(id)));
+    world.act(BlockForAdmission { execution_id, reason, detail, by }).await;
+    first_lease(execution_id)
+}
+
 pub async fn who_waits_is_woken_best_first(world: &World) {
     let id = world.quota(cap(1)).await;
     let (held, _) = world.admit(id).await;
     let mut waiting = Vec::new();
     for score in [30, 10, 20, 10] {
-        let slot = first_lease(world.somebody());
+        let slot = kept_back(world, id).await;
         assert_eq!(world.act(CheckAdmission { score, ..check(id, slot) }).await, FULL);
         assert_eq!(world.act(CheckAdmission { score, ..check(id, slot) }).await, FULL);
         waiting.push((score, slot.execution_id));
@@ -280,7 +289,7 @@ pub async fn a_higher_cap_wakes_as_many_as_it_admits(world: &World) {
     world.admit(id).await;
     let mut waiting = Vec::new();
     for score in 0..5 {
-        let slot = first_lease(world.somebody());
+        let slot = kept_back(world, id).await;
         world.act(CheckAdmission { score, ..check(id, slot) }).await;
         waiting.push(slot.execution_id);
     }
@@ -309,7 +318,10 @@ pub async fn a_lowered_cap_takes_nothing_away_and_admits_nobody(world: &World) {
 pub async fn many_wait_in_order(world: &World) {
     let id = world.quota(cap(1)).await;
     let (mut free, _) = world.admit(id).await;
-    let slots: Vec<_> = (0..100).map(|_| first_lease(world.somebody())).collect();
+    let mut slots = Vec::new();
+    for _ in 0..100 {
+        slots.push(kept_back(world, id).await);
+    }
     let score = |n: usize| (n as i64 * 37) % 100;
     let checks = (0..)
         .zip(&slots)

@@ -147,7 +147,10 @@ fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
     ];
     let execution_ids = vec![id];
     let quotas: [(_, Command); 6] = [
-        ("settle_waking", SettleWaking { quota_policy_id, execution_ids }.into()),
+        (
+            "settle_waking",
+            SettleWaking { quota_policy_id, execution_ids, let_go: Vec::new() }.into(),
+        ),
         ("update_quota_policy", UpdateQuotaPolicy::new(quota_policy_id, cap(1)).into()),
         ("delete_quota_policy", DeleteQuotaPolicy { quota_policy_id }.into()),
         ("check_admission", check(quota_policy_id, slot).into()),

@@ -194,7 +194,8 @@ impl AdmitOp {
         Some(match self {
             Self::SettleWaking { quota, targets } => SettleWaking {
                 quota_policy_id: limited.quota(*quota),
-                execution_ids: targets.iter().map(|target| id(*target)).collect(),
+                execution_ids: targets.iter().take(1).map(|target| id(*target)).collect(),
+                let_go: targets.iter().skip(1).map(|target| id(*target)).collect(),
             }
             .into(),
             Self::Attach { budget, scope, namespace: of } => {

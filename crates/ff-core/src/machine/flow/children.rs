@@ -6,7 +6,7 @@ use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::fence::{Passage, pass};
 use super::super::step::Step;
-use super::edges::reaches;
+use super::edges::leads_to;
 use super::not_in_flow;
 use super::pages::{Beside, CHILDREN, IN, InEdge};
 use super::scene::{Scene, stands_in};
@@ -98,10 +98,8 @@ impl<F: Facts> Scene<'_, F> {
                 }
             }
         }
-        let draft = self.member(parent)?.member()?;
-        let (number, outs) = (draft.number, draft.outs);
-        if ids.contains(&parent) || (outs > 0 && reaches(self, flow, number, &numbers)?) {
-            let detail = "a child is the execution itself or depends on it";
+        if ids.contains(&parent) || leads_to(self, flow, parent, &numbers)? {
+            let detail = "a child is the execution itself or waits for it";
             return Err(Refusal::at(Code::CycleDetected, "child_ids", detail).into());
         }
         Ok(ids)

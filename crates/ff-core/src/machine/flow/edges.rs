@@ -1,5 +1,7 @@
 //! The rules of single edges: staged, applied, resolved; and of groups.
 
+use std::collections::BTreeSet;
+
 use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::rows::{Family, RowChange, RowKey};
@@ -47,7 +49,10 @@ pub(in super::super) fn stage(
     }
     scene.want(&[from, to])?;
     let (up, down) = (scene.number_in(op.flow_id, from)?, scene.number_in(op.flow_id, to)?);
-    scene.check_new(&id, op, up, down)?;
+    scene.check_new(&id, op, up)?;
+    if op.applies {
+        scene.check_applicable(to)?;
+    }
     let reply = scene.link(&id, op, up, down)?;
     let data = EventData::from([("edge_id".to_owned(), op.edge_id.to_string().as_str().into())]);
     scene.flow(&id)?.event(EventKind::FlowChanged, data);
@@ -66,19 +71,14 @@ impl<F: Facts> Scene<'_, F> {
     }
 
     /// Refuses an edge that closes a cycle, is there already, or passes a second payload.
-    fn check_new(
-        &mut self,
-        id: &DocumentId,
-        op: &StageEdge,
-        up: u32,
-        down: u32,
-    ) -> Result<(), Halt> {
+    fn check_new(&mut self, id: &DocumentId, op: &StageEdge, up: u32) -> Result<(), Halt> {
         let facts = self.facts;
         let NewEdge { upstream: from, downstream: to, .. } = op.edge;
-        let (ins, outs) = (self.member(from)?.member()?.ins, self.member(to)?.member()?.outs);
-        // Without a way to the upstream, or from the downstream, there is no way back.
-        if ins > 0 && outs > 0 && reaches(self, id, down, &[up])? {
-            let detail = "the downstream already leads to the upstream";
+        let upstream = self.member(from)?;
+        let waits = upstream.execution.phase.children().is_some();
+        // Where nothing leads to the upstream there is no way back.
+        if (waits || upstream.member()?.ins > 0) && leads_to(self, id, to, &[up])? {
+            let detail = "the upstream already waits for the downstream";
             return Err(Refusal::new(Code::CycleDetected, detail).into());
         }
         let edges = self.member(to)?.member()?.ins;
@@ -99,6 +99,18 @@ impl<F: Facts> Scene<'_, F> {
         if known.is_some() {
             let detail = "the edge id was used before in this flow";
             return Err(Refusal::new(Code::DependencyAlreadyExists, detail).into());
+        }
+        Ok(())
+    }
+
+    /// Refuses an edge to a member for which nothing can count any more.
+    fn check_applicable(&mut self, downstream: ExecutionId) -> Result<(), Halt> {
+        let downstream = self.member(downstream)?;
+        if downstream.execution.is_terminal() {
+            return Err(Refusal::new(Code::Terminal, "the downstream has ended").into());
+        }
+        if downstream.member()?.group.state != GroupState::Pending {
+            return Err(group_fixed("its group has decided").into());
         }
         Ok(())
     }
@@ -193,16 +205,9 @@ pub(in super::super) fn apply(
     }
     open(existing(facts, op.flow_id)?)?;
     let to = beside(&id, edge.to);
+    scene.check_applicable(to)?;
     let downstream = scene.member(to)?;
-    if downstream.execution.is_terminal() {
-        let detail = "the downstream has ended";
-        return Err(Refusal::new(Code::Terminal, detail).into());
-    }
-    let group = &mut downstream.member_mut()?.group;
-    if group.state != GroupState::Pending {
-        return Err(group_fixed("its group has decided").into());
-    }
-    group.apply();
+    downstream.member_mut()?.group.apply();
     if downstream.block_edges() {
         let data = EventData::from([("reason".to_owned(), "waiting_for_children".into())]);
         downstream.event_with(EventKind::Blocked, data);
@@ -290,11 +295,45 @@ pub(in super::super) fn resolve(
     Ok(Step::done(reply, scene.finish()))
 }
 
-/// Whether a way leads from a member to one of others. Reads the whole graph.
-pub(super) fn reaches<F: Facts>(
+/// Whether one of others waits for a member to end: by ways that lead from it, or from those who wait
+/// for it as a child.
+pub(super) fn leads_to<F: Facts>(
+    scene: &mut Scene<'_, F>,
+    flow: &DocumentId,
+    id: ExecutionId,
+    targets: &[u32],
+) -> Result<bool, Halt> {
+    let (mut seen, mut from) = (BTreeSet::from([id]), Vec::new());
+    let mut wave: Vec<(ExecutionId, Option<u32>)> = vec![(id, None)];
+    while !wave.is_empty() {
+        let ids: Vec<_> = wave.iter().map(|(id, _)| *id).collect();
+        scene.want(&ids)?;
+        let mut parents = Vec::new();
+        for (waiting, wait) in wave {
+            let Some(found) = scene.view(waiting)? else { continue };
+            let Some(member) = &found.member else { continue };
+            // It may have ended that wait in another way.
+            let now = found.phase.children().map(|children| children.wait);
+            if wait.is_some() && wait != now {
+                continue;
+            }
+            if wait.is_some() && targets.contains(&member.number) {
+                return Ok(true);
+            }
+            from.extend((member.outs > 0).then_some(member.number));
+            let those = member.parents.iter();
+            parents.extend(those.map(|parent| (beside(flow, parent.uuid), Some(parent.wait))));
+        }
+        wave = parents.into_iter().filter(|(parent, _)| seen.insert(*parent)).collect();
+    }
+    if from.is_empty() { Ok(false) } else { reaches(scene, flow, from, targets) }
+}
+
+/// Whether a way leads from one of some members to one of others. Reads the whole graph.
+fn reaches<F: Facts>(
     scene: &mut Scene<'_, F>,
     id: &DocumentId,
-    from: u32,
+    from: Vec<u32>,
     targets: &[u32],
 ) -> Result<bool, Halt> {
     let facts = scene.facts;
@@ -311,7 +350,7 @@ pub(super) fn reaches<F: Facts>(
         }
     }
     let mut seen = vec![false; members as usize];
-    let mut open = vec![from];
+    let mut open = from;
     while let Some(number) = open.pop() {
         if targets.contains(&number) {
             return Ok(true);

@@ -128,10 +128,11 @@ impl<F: Facts> Scene<'_, F> {
         let draft = self.member(id)?;
         check(&draft.execution)?;
         let outcome = draft.execution.phase.terminal().map(|terminal| terminal.outcome);
-        let ran = draft.execution.started_at.is_some();
+        let outcome = outcome.unwrap_or(Outcome::Skipped);
+        let ran = draft.execution.started_at.is_some() && outcome != Outcome::Skipped;
         again(draft);
         self.reopen(id)?;
-        self.take_back_edges(id, outcome.unwrap_or(Outcome::Skipped), descendants)?;
+        self.take_back_edges(id, outcome, descendants)?;
         if ran { Ok(()) } else { self.recount(id) }
     }
 
@@ -146,7 +147,7 @@ impl<F: Facts> Scene<'_, F> {
         Ok(())
     }
 
-    /// Counts the edges of a member that never started against its upstreams as they are now.
+    /// Counts the edges of a member that was skipped, or never started, against its upstreams as they are now.
     fn recount(&mut self, id: ExecutionId) -> Result<(), Halt> {
         let facts = self.facts;
         let ins = self.member(id)?.member()?.ins;
@@ -233,7 +234,7 @@ impl<F: Facts> Scene<'_, F> {
         let Some(draft) = self.draft(id)? else { return Ok(true) };
         let skipped =
             draft.execution.phase.terminal().is_some_and(|t| t.outcome == Outcome::Skipped);
-        let waits = !draft.execution.is_terminal() && draft.execution.started_at.is_none();
+        let waits = draft.execution.awaits_start();
         let replays = descendants && draft.execution.is_terminal() && !skipped;
         if !skipped && !waits && !replays {
             return Ok(false);
@@ -241,8 +242,10 @@ impl<F: Facts> Scene<'_, F> {
         let group = &mut draft.member_mut()?.group;
         group.unresolve(state);
         group.reopen();
-        let blocks = group.blocks();
-        if replays {
+        let (blocks, hopeless) = (group.blocks(), group.state == GroupState::Impossible);
+        if skipped && hopeless {
+            // Another upstream keeps it from running: it stays skipped until that one is replayed.
+        } else if replays {
             if check(&draft.execution).is_ok() {
                 self.replay(id, true)?;
                 self.member(id)?.block_again(blocks);
@@ -250,7 +253,7 @@ impl<F: Facts> Scene<'_, F> {
         } else if skipped {
             draft.unskip();
             self.reopen(id)?;
-            self.take_back_edges(id, Outcome::Skipped, false)?;
+            self.take_back_edges(id, Outcome::Skipped, descendants)?;
         } else if blocks && draft.block_edges() {
             let data = EventData::from([("reason".to_owned(), "waiting_for_children".into())]);
             draft.event_with(EventKind::Blocked, data);

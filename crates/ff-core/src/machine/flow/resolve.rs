@@ -141,7 +141,7 @@ impl<F: Facts> Scene<'_, F> {
             None
         };
         let Some(draft) = self.draft(downstream)? else { return Ok(()) };
-        let waits = !draft.execution.is_terminal() && draft.execution.started_at.is_none();
+        let waits = draft.execution.awaits_start();
         let member = draft.member_mut()?;
         let decided = member.group.resolve(state);
         let group = member.group;
@@ -342,7 +342,7 @@ impl Draft {
     /// Its group does not let it go; a member that has started goes on.
     pub(super) fn block_edges(&mut self) -> bool {
         let now = self.now;
-        let started = self.execution.started_at.is_some();
+        let started = !self.execution.awaits_start();
         let Phase::Runnable(runnable) = &mut self.execution.phase else { return false };
         if runnable.causes.edges || started {
             return false;

@@ -6,6 +6,7 @@ use super::super::step::Step;
 use super::draft::QuotaDraft;
 use super::{slots, waiting, window};
 use crate::check::check_partition;
+use crate::limits;
 use crate::operation::{
     Admission, AdmissionReleased, CheckAdmission, ConfirmAdmission, Confirmed, ReleaseAdmission,
     SettleWaking, Settled,
@@ -38,6 +39,8 @@ pub(in super::super) fn check(
                 window::admit(facts, &mut draft)?;
             }
             slots::take(&mut draft, op.slot);
+            // Where there is still room the next ones come.
+            waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES)?;
             Admission::Admitted
         }
         Verdict::RateExceeded { retry_after_ms } => {
@@ -95,9 +98,17 @@ pub(in super::super) fn settle_waking(
     now: TimestampMs,
 ) -> Result<Step<Settled>, Halt> {
     let mut draft = QuotaDraft::existing(facts, op.quota_policy_id, now)?;
+    let before = draft.body.waking.len();
     draft.body.waking.retain(|waking| !op.execution_ids.contains(waking));
-    let reply = if draft.is_untouched() { Settled::AlreadySatisfied } else { Settled::Done };
-    waiting::plan(&mut draft);
+    let idle = before - draft.body.waking.len();
+    if waiting::has_room_for_all(&draft) {
+        draft.body.waking.retain(|waking| !op.let_go.contains(waking));
+    }
+    if draft.body.waking.len() == before {
+        return Ok(Step::unchanged(Settled::AlreadySatisfied));
+    }
+    waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES)?;
+    waiting::let_in_others(facts, &mut draft, u32::try_from(idle).unwrap_or(u32::MAX))?;
     draft.remind();
-    Ok(draft.answer(reply))
+    Ok(draft.answer(Settled::Done))
 }

@@ -1,7 +1,8 @@
 //! Executions that wait for a slot, the best first: a heap in rows.
 //!
 //! Every node has eight children, and those stand in one row, so that a million waiters are seven
-//! rows deep. Who stopped waiting meanwhile stays until its turn and is woken for nothing.
+//! rows deep. Who stopped waiting meanwhile stays until its turn and is woken for nothing: then others
+//! are woken in its place.
 
 use super::super::Facts;
 use super::super::draft::Halt;
@@ -55,10 +56,45 @@ pub(super) fn let_in(
     draft: &mut QuotaDraft,
     most: u32,
 ) -> Result<Vec<ExecutionId>, Halt> {
-    let on_the_way = u32::try_from(draft.body.waking.len()).unwrap_or(u32::MAX);
-    let free = draft.body.free_slots().min(window::free_places(facts, draft)?);
-    let room = free.min(limits::QUOTA_WAKES).saturating_sub(on_the_way);
-    let count = most.min(room).min(draft.body.waiting);
+    if draft.body.waiting == 0 {
+        plan(draft);
+        return Ok(Vec::new());
+    }
+    let room = free(facts, draft)?.min(limits::QUOTA_WAKES).saturating_sub(on_the_way(draft));
+    wake(facts, draft, most.min(room))
+}
+
+/// Some who were let in had no use for it: others come in their place, twice as many, while anything
+/// is free. So a crowd that cannot come is passed in a few steps; who comes in vain goes back in line.
+pub(super) fn let_in_others(
+    facts: &impl Facts,
+    draft: &mut QuotaDraft,
+    idle: u32,
+) -> Result<Vec<ExecutionId>, Halt> {
+    let most = limits::QUOTA_WAKES.saturating_sub(on_the_way(draft));
+    let count = if free(facts, draft)? == 0 { 0 } else { idle.saturating_mul(2).min(most) };
+    wake(facts, draft, count)
+}
+
+/// Whether everybody in line can come: then nobody's coming has to be waited for.
+pub(super) fn has_room_for_all(draft: &QuotaDraft) -> bool {
+    let policy = &draft.body;
+    let all = policy.waiting.saturating_add(on_the_way(draft));
+    !policy.spec.limits_rate() && policy.free_slots() >= all
+}
+
+/// Slots and places in the window that nobody has.
+fn free(facts: &impl Facts, draft: &QuotaDraft) -> Result<u32, Halt> {
+    Ok(draft.body.free_slots().min(window::free_places(facts, draft)?))
+}
+
+fn on_the_way(draft: &QuotaDraft) -> u32 {
+    u32::try_from(draft.body.waking.len()).unwrap_or(u32::MAX)
+}
+
+/// The best so many of the line are on the way.
+fn wake(facts: &impl Facts, draft: &mut QuotaDraft, most: u32) -> Result<Vec<ExecutionId>, Halt> {
+    let count = most.min(draft.body.waiting);
     let mut woken = Vec::with_capacity(count as usize);
     for _ in 0..count {
         let (_, id) = pop(facts, draft)?;

@@ -68,7 +68,7 @@ fn find_edge(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
     Ok(())
 }
 
-/// How many places of the window are free, counted up to the end of a page.
+/// How many places of the window are free, counted as far as one change wakes.
 pub(super) fn free_places(facts: &impl Facts, draft: &QuotaDraft) -> Result<u32, Halt> {
     let (spec, window) = (draft.body.spec, draft.body.window);
     if !spec.limits_rate() {
@@ -77,16 +77,28 @@ pub(super) fn free_places(facts: &impl Facts, draft: &QuotaDraft) -> Result<u32,
     let most = u64::from(spec.max_requests_per_window);
     let never_taken = most.saturating_sub(window.next);
     let oldest = window.next.saturating_sub(most);
-    let entries = page(facts, draft, oldest / PAGE_ITEMS)?;
-    let behind = (oldest % PAGE_ITEMS) as usize;
-    let has_left = |at: &TimestampMs| at.after(spec.window_ms()) <= draft.now;
-    let left = match entries.get(behind..) {
-        Some(entries) => entries.iter().take_while(|at| has_left(at)).count() as u64,
-        // A page that is gone has left with all its entries.
-        None => most.min(PAGE_ITEMS - oldest % PAGE_ITEMS),
-    };
+    let end = window.next.min(oldest + u64::from(limits::QUOTA_WAKES));
+    let left = left_among(facts, draft, oldest, end)?;
     let free = never_taken.saturating_add(left).min(most);
     Ok(u32::try_from(free).unwrap_or(u32::MAX))
+}
+
+/// How many of the entries with these numbers have left the window, from the first on.
+fn left_among(facts: &impl Facts, draft: &QuotaDraft, first: u64, end: u64) -> Result<u64, Halt> {
+    let window_ms = draft.body.spec.window_ms();
+    let mut number = first;
+    while number < end {
+        let page_end = (number / PAGE_ITEMS + 1) * PAGE_ITEMS;
+        let entries = page(facts, draft, number / PAGE_ITEMS)?;
+        let behind = entries.iter().skip((number % PAGE_ITEMS) as usize);
+        let stays = |at: &TimestampMs| at.after(window_ms) > draft.now;
+        // One that is not there has left, as a page that is gone has with all its entries.
+        match behind.enumerate().find(|(_, at)| stays(at)) {
+            Some((passed, _)) => return Ok((number + passed as u64).min(end) - first),
+            None => number = page_end,
+        }
+    }
+    Ok(end - first)
 }
 
 /// The spec is another: what is remembered counts, what a shorter window or a smaller limit has let

@@ -2,8 +2,8 @@
 //!
 //! A decision holds for a moment: `ff_commit` refuses one whose time is too far behind the store's. So
 //! callers wait before they decide, while as much is under way as calls carry. If they waited
-//! afterwards, each of a few thousand at once would find, when its turn comes, that it has decided too
-//! early, decide again, and nothing would be written any more.
+//! afterwards, each of a few thousand graphs that come at once would be found to be decided too early
+//! when its turn comes, be decided again, and hardly any would be written.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use ff_core::capability::Capabilities;
 use ff_core::id::{ExecutionId, WorkerInstanceId};
 use ff_core::operation::{Claim, RegisterWorker, Submit};
 use ff_core::policy::Policy;
-use ff_engine::{Engine, EngineOptions, Shutdown};
+use ff_engine::Shutdown;
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -19,7 +19,7 @@ use tokio::time::MissedTickBehavior;
 use uuid::Uuid;
 
 use super::command::{Named, OnStore};
-use super::crew::PATIENCE;
+use super::crew::{PATIENCE, engine};
 use super::target::{REGISTERED_MS, complete, payload};
 use super::{Faults, Latencies, Measured, Target, progress};
 
@@ -80,14 +80,7 @@ impl OnStore for Capability {
         let (stop, shutdown) = Shutdown::channel();
         // Ends with this future: a run that breaks off leaves nobody who writes.
         let mut running = JoinSet::new();
-        let engine = Engine::new(Arc::clone(&target.backend), EngineOptions::default());
-        running.spawn({
-            let shutdown = shutdown.clone();
-            async move {
-                engine.run(shutdown).await;
-                Ok(())
-            }
-        });
+        running.spawn(engine(target, shutdown.clone()));
         for worker in 0..self.workers {
             let claim = self.claim(target, worker)?;
             let registration = RegisterWorker::for_claim(&claim, "bench", REGISTERED_MS);

@@ -46,12 +46,7 @@ impl Crew {
     ) -> Self {
         let (stop, shutdown) = Shutdown::channel();
         let mut running = JoinSet::new();
-        let engine = Engine::new(Arc::clone(&target.backend), EngineOptions::default());
-        let watched = shutdown.clone();
-        running.spawn(async move {
-            engine.run(watched).await;
-            Ok(())
-        });
+        running.spawn(engine(target, shutdown.clone()));
         for _ in 0..workers {
             running.spawn(work(target.clone(), batch, started.clone(), shutdown.clone()));
         }
@@ -63,6 +58,18 @@ impl Crew {
         while let Some(ended) = self.running.join_next().await {
             ended??;
         }
+        Ok(())
+    }
+}
+
+/// Background work on the store until the wish to stop.
+pub(super) fn engine(
+    target: &Target,
+    shutdown: Shutdown,
+) -> impl Future<Output = anyhow::Result<()>> + use<> {
+    let engine = Engine::new(Arc::clone(&target.backend), EngineOptions::default());
+    async move {
+        engine.run(shutdown).await;
         Ok(())
     }
 }

@@ -11,14 +11,14 @@ use ff_core::error::Code;
 use ff_core::id::ExecutionId;
 use ff_core::operation::Submit;
 use ff_core::policy::Policy;
-use ff_engine::{Engine, EngineOptions, Shutdown};
+use ff_engine::Shutdown;
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::command::{Named, OnStore};
-use super::crew::PATIENCE;
+use super::crew::{PATIENCE, engine};
 use super::target::{complete, payload};
 use super::{Faults, Latencies, Measured, Target, progress};
 
@@ -73,14 +73,7 @@ impl OnStore for Steady {
         let (stop, shutdown) = Shutdown::channel();
         // Ends with this future: a run that breaks off leaves nobody who writes.
         let mut running = JoinSet::new();
-        let engine = Engine::new(Arc::clone(&target.backend), EngineOptions::default());
-        running.spawn({
-            let shutdown = shutdown.clone();
-            async move {
-                engine.run(shutdown).await;
-                Ok(())
-            }
-        });
+        running.spawn(engine(target, shutdown.clone()));
         for _ in 0..self.workers {
             let (sender, faults) = (sender.clone(), Arc::clone(&faults));
             running.spawn(work(target.clone(), sender, faults, shutdown.clone()));

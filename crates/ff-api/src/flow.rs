@@ -41,6 +41,9 @@ pub struct Flow {
     /// Members that have ever started.
     #[serde(default)]
     pub started_count: u32,
+    /// Members that wait and that nobody may claim: they are held, or no worker can run them.
+    #[serde(default)]
+    pub kept_back_count: u32,
     pub tags: BTreeMap<String, String>,
     pub budget_ids: Vec<BudgetId>,
     pub quota_policy_id: Option<QuotaPolicyId>,
@@ -175,6 +178,9 @@ pub struct Replayed {
     /// `replayed` or `already_satisfied`.
     pub status: String,
     pub replayed: Vec<ExecutionId>,
+    /// There are so many failures that some may follow that are not named here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
 }
 
 /// How many there are in each state that there are any in.
@@ -200,6 +206,7 @@ impl From<FlowSnapshot> for Flow {
             edge_count: found.edge_count,
             counts: counts(&found.counts),
             started_count: found.counts.started,
+            kept_back_count: found.counts.kept_back,
             tags: tags(&found.tags),
             budget_ids: found.attached.budget_ids,
             quota_policy_id: found.attached.quota_policy_id,
@@ -290,11 +297,11 @@ impl Replay {
 
 impl From<FlowReplayed> for Replayed {
     fn from(replayed: FlowReplayed) -> Self {
-        let (status, replayed) = match replayed {
-            FlowReplayed::Replayed { members } => ("replayed", members),
-            FlowReplayed::AlreadySatisfied => ("already_satisfied", Vec::new()),
+        let (status, replayed, more) = match replayed {
+            FlowReplayed::Replayed { members, more } => ("replayed", members, more),
+            FlowReplayed::AlreadySatisfied => ("already_satisfied", Vec::new(), false),
         };
-        Self { status: status.to_owned(), replayed }
+        Self { status: status.to_owned(), replayed, more }
     }
 }
 
@@ -303,9 +310,8 @@ fn cancel_policy(text: &str) -> Result<CancelPolicy, Unreadable> {
 }
 
 /// The counts that [`counts`] showed.
-pub(crate) fn read_counts(counts: BTreeMap<PublicState, u32>, started: u32) -> MemberCounts {
+pub(crate) fn read_counts(counts: BTreeMap<PublicState, u32>) -> MemberCounts {
     let mut read = MemberCounts::default();
-    read.add(MemberCounts::STARTED, started.into());
     counts.into_iter().for_each(|(state, count)| read.add(state as u8, count.into()));
     read
 }
@@ -322,6 +328,8 @@ impl TryFrom<Flow> for FlowSnapshot {
             }),
             None => None,
         };
+        let mut counts = read_counts(flow.counts);
+        (counts.started, counts.kept_back) = (flow.started_count, flow.kept_back_count);
         Ok(Self {
             flow_id: flow.flow_id,
             revision: flow.revision,
@@ -331,7 +339,7 @@ impl TryFrom<Flow> for FlowSnapshot {
             graph_revision: flow.graph_revision,
             node_count: flow.node_count,
             edge_count: flow.edge_count,
-            counts: read_counts(flow.counts, flow.started_count),
+            counts,
             tags: read_tags(flow.tags)?,
             created_at: flow.created_at.into(),
             completed_at: flow.completed_at.map(Into::into),
@@ -405,7 +413,10 @@ impl TryFrom<Replayed> for FlowReplayed {
 
     fn try_from(replayed: Replayed) -> Result<Self, Unreadable> {
         match replayed.status.as_str() {
-            "replayed" => Ok(Self::Replayed { members: replayed.replayed }),
+            "replayed" => {
+                let Replayed { replayed: members, more, .. } = replayed;
+                Ok(Self::Replayed { members, more })
+            }
             "already_satisfied" => Ok(Self::AlreadySatisfied),
             other => Err(Unreadable::new("status", other)),
         }

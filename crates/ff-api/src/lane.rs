@@ -173,7 +173,7 @@ impl From<Lane> for LaneSnapshot {
             priority_ageing_ms: lane.priority_ageing_ms,
             attached: Attached::new(lane.budget_ids, lane.quota_policy_id),
             revision: lane.revision,
-            depth: read_counts(lane.depth, 0),
+            depth: read_counts(lane.depth),
             oldest_age_ms: lane.oldest_age_ms,
             running: lane.running,
             live_workers: lane.live_workers,

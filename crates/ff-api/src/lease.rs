@@ -69,11 +69,14 @@ pub struct Tasks {
 pub struct Next {
     #[serde(default = "one")]
     pub max: u32,
-    pub lanes: Vec<Lane>,
+    /// As registered when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<Vec<Lane>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
-    #[serde(default)]
-    pub capabilities: Vec<String>,
+    /// As registered when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ttl_ms: Option<u64>,
 }
@@ -139,10 +142,29 @@ pub struct Progress {
 }
 
 /// What is registered of the worker, for what a claim leaves out.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Offered {
     pub lanes: Vec<LaneId>,
     pub capabilities: Capabilities,
+}
+
+impl Offered {
+    /// What is claimed of, where that is said; else what is registered.
+    fn or(
+        self,
+        lanes: Option<Vec<Lane>>,
+        capabilities: Option<Vec<String>>,
+    ) -> Result<(Vec<LaneShare>, Capabilities), Failure> {
+        let lanes = match lanes {
+            Some(lanes) => shares(lanes),
+            None => self.lanes.into_iter().map(LaneShare::new).collect(),
+        };
+        let capabilities = match capabilities {
+            Some(tokens) => Capabilities::new(tokens)?,
+            None => self.capabilities,
+        };
+        Ok((lanes, capabilities))
+    }
 }
 
 impl Claim {
@@ -156,16 +178,8 @@ impl Claim {
         namespace: Namespace,
         offered: Option<Offered>,
     ) -> Result<operation::Claim, Failure> {
-        let offered =
-            offered.unwrap_or(Offered { lanes: Vec::new(), capabilities: Capabilities::default() });
-        let lanes = match self.lanes {
-            Some(lanes) => shares(lanes),
-            None => offered.lanes.into_iter().map(LaneShare::new).collect(),
-        };
-        let capabilities = match self.capabilities {
-            Some(tokens) => Capabilities::new(tokens)?,
-            None => offered.capabilities,
-        };
+        let (lanes, capabilities) =
+            offered.unwrap_or_default().or(self.lanes, self.capabilities)?;
         Ok(operation::Claim {
             namespace,
             lanes,
@@ -179,12 +193,19 @@ impl Claim {
 }
 
 impl Next {
-    pub fn operation(self) -> Result<operation::ClaimNext, Failure> {
+    /// Whether it says all by itself.
+    pub fn is_complete(&self) -> bool {
+        self.lanes.is_some() && self.capabilities.is_some()
+    }
+
+    pub fn operation(self, offered: Option<Offered>) -> Result<operation::ClaimNext, Failure> {
+        let (lanes, capabilities) =
+            offered.unwrap_or_default().or(self.lanes, self.capabilities)?;
         Ok(operation::ClaimNext {
             max: self.max,
-            lanes: shares(self.lanes),
+            lanes,
             order: order(self.order.as_deref())?,
-            capabilities: Capabilities::new(self.capabilities)?,
+            capabilities,
             lease_ttl_ms: self.lease_ttl_ms.unwrap_or(limits::LEASE_TTL_MS),
             seed: LeaseId::mint().uuid(),
         })
@@ -252,9 +273,9 @@ impl From<operation::ClaimNext> for Next {
     fn from(next: operation::ClaimNext) -> Self {
         Self {
             max: next.max,
-            lanes: next.lanes.into_iter().map(Into::into).collect(),
+            lanes: Some(next.lanes.into_iter().map(Into::into).collect()),
             order: Some(order_name(next.order)),
-            capabilities: next.capabilities.tokens().map(str::to_owned).collect(),
+            capabilities: Some(next.capabilities.tokens().map(str::to_owned).collect()),
             lease_ttl_ms: Some(next.lease_ttl_ms),
         }
     }

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 use crate::bytes::{Base64, content};
 use crate::fence::source;
 use crate::json::Json;
-use crate::lease::{Next, Tasks};
+use crate::lease::{Next, Offered, Tasks};
+use crate::nullable::given;
 use crate::object::Invalid;
 use crate::problem::Failure;
 use crate::reading::{Unreadable, present};
@@ -23,7 +24,7 @@ use crate::time::Time;
 pub struct Complete {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_b64: Option<Base64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub result_json: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<ContentType>,
@@ -44,15 +45,18 @@ pub struct Completed {
 
 /// This attempt did not succeed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct Fail {
     pub reason: String,
     pub category: String,
     /// As the category says when absent.
+    #[serde(default)]
     pub class: Option<FailureClass>,
     /// Replaces the backoff when it is longer.
+    #[serde(default)]
     pub retry_after_ms: Option<u64>,
     /// `operator_override` acts without a fence.
+    #[serde(default)]
     pub source: Option<String>,
 }
 
@@ -93,9 +97,11 @@ impl Complete {
         execution_id: ExecutionId,
         authority: Authority,
         raw: Option<Content>,
+        offered: Option<Offered>,
     ) -> Result<operation::Complete, Failure> {
         let result = content("result", self.result_b64, self.result_json, self.content_type)?;
-        let next = self.next.map(Next::operation).transpose()?;
+        let next = self.next.map(|next| next.operation(offered)).transpose();
+        let next = next.map_err(|failure| failure.under("/next"))?;
         Ok(operation::Complete { execution_id, authority, result: raw.or(result), next })
     }
 }

@@ -131,6 +131,7 @@ impl From<&Refusal> for Problem {
         }
         problem.current = refusal.current;
         problem.missing_capabilities.clone_from(&refusal.missing_capabilities);
+        problem.retry_after_ms = refusal.retry_after_ms.or(problem.retry_after_ms);
         problem
     }
 }
@@ -271,6 +272,7 @@ impl Problem {
             field: field.filter(|field| !field.is_empty()).map(Into::into),
             current: self.current,
             missing_capabilities: self.missing_capabilities,
+            retry_after_ms: self.retry_after_ms,
         }
     }
 }

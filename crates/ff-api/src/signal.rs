@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use crate::bytes::{Base64, content};
 use crate::json::Json;
 use crate::list::OneOrMany;
+use crate::nullable::given;
 use crate::object::Invalid;
 use crate::problem::Failure;
 use crate::reading::{Unreadable, among, word};
@@ -43,7 +44,7 @@ pub struct Signal {
     pub source_identity: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_b64: Option<Base64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub payload_json: Option<Json>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<ContentType>,

@@ -21,6 +21,7 @@ use uuid::Uuid;
 use crate::bytes::{Base64, content};
 use crate::execution::tags;
 use crate::json::Json;
+use crate::nullable::given;
 use crate::object::{Invalid, Object};
 use crate::problem::Failure;
 use crate::reading::{Unreadable, parsed, present};
@@ -34,7 +35,7 @@ pub struct Submit {
     pub kind: Kind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_b64: Option<Base64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub payload_json: Option<Json>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<ContentType>,

@@ -8,7 +8,7 @@ use ff_core::state::Document;
 use crate::record::{push_uint, uint};
 
 /// Raised whenever the form changes.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 const HEAD_BYTES: usize = 16;
 
@@ -71,6 +71,7 @@ pub(crate) mod samples {
             namespace: Namespace::default(),
             spec: Default::default(),
             created_as: Default::default(),
+            definition: 1,
             created_at: Default::default(),
             window: Default::default(),
             slots: 0,
@@ -81,6 +82,7 @@ pub(crate) mod samples {
             patrol_at: None,
             waiting: 0,
             wake_at: None,
+            resting: Vec::new(),
             waking: Vec::new(),
             tell_at: None,
         };

@@ -160,6 +160,8 @@ pub(crate) struct Rows {
     /// The revision before the commit: what was known then and is not among these has not changed.
     before: Option<u64>,
     rows: Vec<(RowKey, Option<Bytes>)>,
+    /// Changed, and not worth remembering: what was known of them is wrong from now on.
+    outdated: Vec<RowKey>,
 }
 
 impl Rows {
@@ -170,12 +172,14 @@ impl Rows {
         let changes = changed.rows.iter().map(|row| (row.key.clone(), row.bytes.clone()));
         if changed.id.kind == DocumentKind::Flow {
             let is_small = |bytes: &Bytes| bytes.len() <= ROW_BYTES_MOST;
-            let small = changes.filter(|(_, bytes)| bytes.as_ref().is_none_or(is_small));
-            return Self { before, rows: small.collect() };
+            let (rows, large): (Vec<_>, Vec<_>) =
+                changes.partition(|(_, bytes)| bytes.as_ref().is_none_or(is_small));
+            let outdated = large.into_iter().map(|(key, _)| key).collect();
+            return Self { before, rows, outdated };
         }
         let of = Subject::from(changed.id);
         let unchanged = known.rows_of(&of).map(|(key, bytes)| (key.clone(), bytes.clone()));
-        Self { before, rows: unchanged.chain(changes).collect() }
+        Self { before, rows: unchanged.chain(changes).collect(), outdated: Vec::new() }
     }
 }
 
@@ -210,6 +214,7 @@ impl Documents {
             }
         };
         let mut kept = rows.lock().unwrap_or_else(PoisonError::into_inner);
+        known.outdated.iter().for_each(|key| kept.forget(key));
         known.rows.into_iter().for_each(|(key, bytes)| kept.keep(key, bytes));
         drop(kept);
         documents.keep(document.id.clone(), RememberedDocument { document, rows });
@@ -236,7 +241,7 @@ mod tests {
         let documents = Documents::new();
         let key = |n| RowKey::numbered(Family::Slot, n);
         let row = |n: u32| (key(n), Some(Bytes::from(vec![n as u8])));
-        let rows = |before, rows| Rows { before, rows };
+        let rows = |before, rows| Rows { before, rows, outdated: Vec::new() };
         documents.keep(document(1), rows(None, vec![row(1), (key(2), None)]));
         assert_eq!(documents.row(&document(1), &key(1)), Some(row(1).1));
         assert_eq!(documents.row(&document(1), &key(2)), Some(None));
@@ -245,8 +250,12 @@ mod tests {
         documents.keep(document(3), rows(Some(1), vec![row(2)]));
         assert_eq!(documents.row(&document(3), &key(1)), Some(row(1).1));
         assert_eq!(documents.row(&document(3), &key(2)), Some(row(2).1));
-        documents.keep(document(5), rows(Some(4), vec![row(3)]));
-        assert_eq!(documents.row(&document(5), &key(1)), None, "another has written");
-        assert_eq!(documents.row(&document(5), &key(3)), Some(row(3).1));
+        let outdated = vec![key(1)];
+        documents.keep(document(4), Rows { outdated, ..rows(Some(3), Vec::new()) });
+        assert_eq!(documents.row(&document(4), &key(1)), None, "it is another now");
+        assert_eq!(documents.row(&document(4), &key(2)), Some(row(2).1));
+        documents.keep(document(6), rows(Some(5), vec![row(3)]));
+        assert_eq!(documents.row(&document(6), &key(2)), None, "another has written");
+        assert_eq!(documents.row(&document(6), &key(3)), Some(row(3).1));
     }
 }

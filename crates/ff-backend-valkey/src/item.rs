@@ -11,7 +11,7 @@ use ff_core::id::{DocumentId, ExecutionId, Home, Namespace, Subject};
 use ff_core::machine::{DedupRecord, FrameChange, RowChange, RowKey};
 use ff_core::operation::ClaimNext;
 use ff_core::state::{
-    Document, Due, Execution, Flow, MemberCounts, PublicState, QueuePlace, Recounted, Relisted,
+    Document, Due, Execution, Flow, MemberCounts, QueuePlace, Recounted, Relisted,
 };
 use ff_core::time::TimestampMs;
 
@@ -643,8 +643,7 @@ impl<'a> Draft<'a> {
 
     /// All counts of a flow's members.
     fn recount(&mut self, id: &DocumentId, counts: &MemberCounts) {
-        let fields = PublicState::ALL.iter().map(|state| *state as u8);
-        for field in fields.chain([MemberCounts::STARTED]) {
+        for field in MemberCounts::all_fields() {
             let count = counts.fields().find(|(counted, _)| *counted == field);
             let tally = self.keys.tally(id);
             match count {

@@ -16,7 +16,7 @@ use crate::operation::{
     UsageReported, WorkerGone,
 };
 use crate::read::Explanation;
-use crate::state::BulkTargets;
+use crate::state::{BulkTargets, CancelNotice};
 use crate::time::TimestampMs;
 
 /// Carries out acts as a whole.
@@ -92,7 +92,7 @@ pub enum Beat {
 #[derive(Debug, Clone, PartialEq)]
 pub struct News {
     pub next_expiry: TimestampMs,
-    /// Told again with every heartbeat that lists the lease, for a minute.
+    /// Told again with every heartbeat for a minute.
     pub cancellations: Vec<Cancellation>,
     pub paused_lanes: Vec<LaneId>,
     pub drain: bool,
@@ -110,6 +110,24 @@ pub struct Cancellation {
     pub execution_id: ExecutionId,
     pub lease_id: LeaseId,
     pub reason: String,
+}
+
+impl News {
+    /// Adds cancellations that are not told yet.
+    pub fn add(&mut self, cancellations: Vec<Cancellation>) {
+        for cancellation in cancellations {
+            if self.cancellations.iter().all(|told| told.lease_id != cancellation.lease_id) {
+                self.cancellations.push(cancellation);
+            }
+        }
+    }
+}
+
+impl From<CancelNotice> for Cancellation {
+    fn from(notice: CancelNotice) -> Self {
+        let CancelNotice { execution_id, lease_id, reason, .. } = notice;
+        Self { execution_id, lease_id, reason }
+    }
 }
 
 /// A task that was taken from its worker.

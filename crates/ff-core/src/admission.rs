@@ -24,6 +24,7 @@ use crate::operation::{
     LaneShare, Reply, Task, VoidAdmission,
 };
 use crate::read::GetBudgetStatus;
+use crate::routes;
 use crate::state::{AdmissionReason, Breach, LimitId};
 
 pub(crate) use by_name::{ByName, report_to_all, take_up};
@@ -190,7 +191,14 @@ pub(crate) async fn claim_for_worker<B: Backend + ?Sized>(
         sets_aside: true,
     };
     let prize = Prize::Grant { ttl_ms: op.grant_ttl_ms };
-    let won = look_on(backend, &claim, claim.max, prize).await?;
+    let mut won = look_on(backend, &claim, claim.max, prize).await?;
+    if won.is_empty() {
+        // It may be able to do more than it registered with: what waits for such a worker can come.
+        let lanes: Vec<_> = claim.lanes.iter().map(|share| share.lane.clone()).collect();
+        if routes::welcome(backend, &claim.namespace, &lanes, &claim.capabilities).await? > 0 {
+            won = look_on(backend, &claim, claim.max, prize).await?;
+        }
+    }
     Ok(won.into_iter().find_map(Won::grant))
 }
 

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::backend::Backend;
 use crate::error::{Code, EngineError};
-use crate::id::{BudgetId, ExecutionId, Namespace, QuotaPolicyId};
+use crate::id::{BudgetId, ExecutionId, Namespace, QuotaPolicyId, WorkerInstanceId};
 use crate::limits;
 use crate::operation::{
     AdmissionVoided, AttachBudget, BudgetErrand, Command, ConfirmAdmission, Errand,
-    ReleaseAdmission, Reply, SettleBudget, SettleSlots, SettleWaking, Unblock, VoidAdmission,
+    NoteCancellations, ReleaseAdmission, Reply, SettleBudget, SettleSlots, SettleWaking, Unblock,
+    VoidAdmission,
 };
-use crate::state::{BlockingReason, BudgetScope, LimitId, OwedSlot, SlotId};
+use crate::state::{BlockingReason, BudgetScope, CancelNotice, LimitId, OwedSlot, SlotId};
 use crate::{routes, unblock};
 
 /// Errands of the steps that this process has made: a store notes them, the next caller carries
@@ -71,11 +72,14 @@ pub async fn carry_out<B: Backend + ?Sized>(
             let_go(backend, *quota_policy_id, execution_ids).await
         }
         Errand::Ask { quota_policy_id, slots } => ask(backend, *quota_policy_id, slots).await,
+        Errand::Tell { namespace, worker_instance_id, notices } => {
+            tell(backend, namespace, worker_instance_id, notices).await
+        }
         Errand::Attach { budget_id, namespace, scope } => {
             attach(backend, *budget_id, namespace, scope).await
         }
         Errand::Welcome { namespace, lanes, capabilities } => {
-            routes::welcome(backend, namespace, lanes, capabilities).await
+            routes::welcome(backend, namespace, lanes, capabilities).await.map(|_| ())
         }
         Errand::Lift { namespace, limits } => lift(backend, namespace, limits).await,
         Errand::Admit { .. }
@@ -83,6 +87,20 @@ pub async fn carry_out<B: Backend + ?Sized>(
         | Errand::TakeLeases(_)
         | Errand::CarryOn { .. } => Ok(()),
     }
+}
+
+async fn tell<B: Backend + ?Sized>(
+    backend: &B,
+    namespace: &Namespace,
+    worker_instance_id: &WorkerInstanceId,
+    notices: &[CancelNotice],
+) -> Result<(), EngineError> {
+    let tell = |notices: &[CancelNotice]| {
+        let (namespace, worker_instance_id) = (namespace.clone(), worker_instance_id.clone());
+        NoteCancellations { namespace, worker_instance_id, notices: notices.to_vec() }.into()
+    };
+    let commands = notices.chunks(limits::CANCELLATIONS_KEPT).map(tell).collect();
+    backend.apply(commands).await.into_iter().try_for_each(settled)
 }
 
 async fn attach<B: Backend + ?Sized>(

@@ -28,6 +28,8 @@ pub const FLOW_MEMBERS: u32 = 100_000;
 pub const FLOW_EDGES: u32 = 500_000;
 /// Edges that one step resolves, or members that it cancels, adds or removes; the rest is carried on.
 pub const FLOW_STEP: u32 = 64;
+/// Failures of a flow that the reply to a replay is read from; with more, the rest follows unnamed.
+pub const FLOW_REPLAY_NAMED: u32 = 1000;
 /// Bytes of results that a task's inputs carry.
 pub const INPUT_BYTES: usize = 4 << 20;
 pub const EDGE_NAME_BYTES: usize = 256;
@@ -110,6 +112,9 @@ pub const WORKER_LOSS_RETRY_MS: u64 = 1_000;
 /// Longest time that a heartbeat waits for news, and how long a cancellation is news.
 pub const HEARTBEAT_WAIT_MS: u64 = 30_000;
 pub const CANCELLATION_NEWS_MS: u64 = 60_000;
+/// Cancellations that are kept for a worker instance, and bytes of their reasons; the newest stay.
+pub const CANCELLATIONS_KEPT: usize = 1000;
+pub const CANCELLATIONS_BYTES: usize = 64 << 10;
 /// Longest time that a grant sets an execution aside.
 pub const GRANT_TTL_MAX_MS: u64 = 60_000;
 
@@ -205,6 +210,8 @@ pub const QUOTA_PATROL_MS: u64 = 30_000;
 pub const QUOTA_WAITING: u32 = 100_000;
 /// Executions that one change of a quota policy wakes.
 pub const QUOTA_WAKES: u32 = 64;
+/// Executions that wait for their part of a quota policy's jitter, at the most.
+pub const QUOTA_RESTING: u32 = 256;
 /// Rows beside a document that one step of its timer looks at.
 pub const TIMER_ROWS: usize = 64;
 

@@ -10,22 +10,23 @@ use crate::state::{AdmissionReason, Route};
 use crate::unblock::{first_items, unblock};
 
 /// A worker has come: lets go what it can run in its lanes, of each as much as a claim can take. What
-/// is beyond is left to the engine.
+/// is beyond is left to the engine. Says how many there were.
 pub(crate) async fn welcome<B: Backend + ?Sized>(
     backend: &B,
     namespace: &Namespace,
     lanes: &[LaneId],
     offered: &Capabilities,
-) -> Result<(), EngineError> {
+) -> Result<u32, EngineError> {
     // Mostly nobody waits in any lane.
     if !is_any_unrouted(backend, namespace).await? {
-        return Ok(());
+        return Ok(0);
     }
+    let mut done = 0;
     for lane in lanes {
         let covers = |route: &Route| offered.covers(&route.required);
-        let_go(backend, namespace, Some(lane), limits::CLAIM_TASKS, covers).await?;
+        done += let_go(backend, namespace, Some(lane), limits::CLAIM_TASKS, covers).await?;
     }
-    Ok(())
+    Ok(done)
 }
 
 /// Whether anything in a namespace waits for a worker that can run it.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ff_core::backend::{Backend, Pending};
 use ff_core::error::EngineError;
 use ff_core::id::{DocumentId, Subject};
-use ff_core::operation::{Errand, ScannerFilter};
+use ff_core::operation::{Errand, LostWorker, ScannerFilter};
 use ff_core::partition::PartitionConfig;
 use ff_core::state::DueKind;
 use tokio::sync::{Mutex, Notify, mpsc};
@@ -115,8 +115,9 @@ fn owed(errand: &Errand, config: &PartitionConfig) -> Owed {
         Errand::Attach { budget_id, .. }
         | Errand::Admit { budget_id, .. }
         | Errand::Enforce { budget_id, .. } => DocumentId::budget(*budget_id, config).into(),
-        Errand::TakeLeases(lost) => {
-            DocumentId::worker(&lost.namespace, &lost.worker_instance_id).into()
+        Errand::TakeLeases(LostWorker { namespace, worker_instance_id, .. })
+        | Errand::Tell { namespace, worker_instance_id, .. } => {
+            DocumentId::worker(namespace, worker_instance_id).into()
         }
         Errand::Welcome { namespace, .. } | Errand::Lift { namespace, .. } => {
             DocumentId::namespace(namespace).into()

@@ -34,6 +34,7 @@ pub const OPERATIONS: &[(&str, &str)] = &[
     ("settle_waking", ERRAND),
     ("heartbeat_worker", BY_ACT),
     ("settle_worker_loss", FLEET),
+    ("note_cancellations", FLEET),
     ("lose_lease", FLEET),
     ("create_key", "the server makes the secret of a key itself: `ff key create`"),
     ("advance_bulk", "the server's engine carries bulk operations on by itself"),

@@ -3,15 +3,16 @@
 use ff_core::backend::BackendExt;
 use ff_core::capability::Capabilities;
 use ff_core::event::{Event, EventKind};
-use ff_core::id::{DocumentId, ExecutionId, Namespace, Subject, WorkerInstanceId};
+use ff_core::id::{DocumentId, ExecutionId, LeaseId, Namespace, Subject, WorkerInstanceId};
 use ff_core::operation::{
     Attach, BlockForAdmission, DeregisterWorker, DrainWorker, HeartbeatWorker, LoseLease,
-    MarkWorkerDead, RegisterWorker, SetLane, SetNamespace, SettleWorkerLoss, Submit, Task,
+    MarkWorkerDead, NoteCancellations, RegisterWorker, SetLane, SetNamespace, SettleWorkerLoss,
+    Submit, Task,
 };
 use ff_core::read::{
     DescribeLane, DescribeWorker, LaneSnapshot, LeasesOf, ListedLease, WorkerSnapshot,
 };
-use ff_core::state::{BlockingReason, LaneState, LostBy};
+use ff_core::state::{BlockingReason, CancelNotice, LaneState, LostBy};
 use ff_core::time::TimestampMs;
 
 use crate::grants::{instance, worker};
@@ -67,6 +68,14 @@ pub fn set_lane(name: &str, state: LaneState) -> SetLane {
 pub fn lose(task: &Task) -> LoseLease {
     let (execution_id, lease_id) = (task.execution_id, task.lease_id);
     LoseLease { execution_id, lease_id, by: LostBy::Revocation }
+}
+
+/// As whoever has cancelled a task of a worker.
+pub fn note_cancelled(name: &str, execution_id: ExecutionId) -> NoteCancellations {
+    let (namespace, worker_instance_id) = (Namespace::default(), instance(name));
+    let (lease_id, reason, at) = (LeaseId::mint(), "not wanted".to_owned(), TimestampMs(0));
+    let notices = vec![CancelNotice { execution_id, lease_id, reason, at }];
+    NoteCancellations { namespace, worker_instance_id, notices }
 }
 
 pub fn settle_loss(name: &str) -> SettleWorkerLoss {

@@ -92,6 +92,9 @@ async fn payloads_come_out_as_they_went_in(site: &Site) {
     let payload = site.read(id, "/payload").await.expect(200);
     assert_eq!(bytes_of(&payload["payload_b64"]), text.as_bytes());
     assert_eq!(payload["content_type"], "application/json");
+    let id = site.submit(json!({ "payload_json": null })).await;
+    let payload = site.read(&id, "/payload").await.expect(200);
+    assert_eq!(bytes_of(&payload["payload_b64"]), b"null", "null is a value");
     let octets = [0_u8, 255, 10, 13, 0];
     let id = site.submit(json!({ "payload_b64": base64_of(octets), "content_type": "x/y" })).await;
     let raw = site.request("GET", &format!("/v1/executions/{id}/payload"));

@@ -126,8 +126,20 @@ async fn completions_bring_the_next_task(site: &Site) {
     let done = site.act(&task.id, "complete", task.with(json!({ "next": next }))).await.expect(200);
     let next = Task::from(done["tasks"][0].clone());
     assert_eq!(next.id, beside);
-    site.act(&next.id, "complete", next.with(json!({}))).await.expect(200);
+    // What it leaves out is as the worker registered it.
+    let third = format!("{partition}}}:0199aabb-0000-7000-8000-000000000002");
+    site.submit(json!({ "execution_id": third })).await;
+    let done = site.act(&next.id, "complete", next.with(json!({ "next": {} }))).await.expect(200);
     site.read(&next.id, "/result").await.problem(404, "result_not_found");
+    let last = Task::from(done["tasks"][0].clone());
+    assert_eq!(last.id, third);
+    let none = last.with(json!({ "next": { "lanes": [] } }));
+    site.act(&last.id, "complete", none).await.invalid("/next/lanes");
+    let odd = last.with(json!({ "next": { "order": "odd" } }));
+    site.act(&last.id, "complete", odd).await.invalid("/next/order");
+    let null = last.with(json!({ "result_json": null, "next": {} }));
+    site.act(&last.id, "complete", null).await.expect(200);
+    assert_eq!(bytes_of(&site.read(&last.id, "/result").await.expect(200)["result_b64"]), b"null");
 }
 
 async fn failures_are_retried_or_final(site: &Site) {
@@ -155,8 +167,12 @@ async fn failures_are_retried_or_final(site: &Site) {
         (&json!("no"), &json!("x"))
     );
     assert_eq!(record["failure_class"], "permanent");
-    let odd = site.act(&task.id, "fail", second.with(json!({ "class": "odd" }))).await;
-    odd.invalid("/class");
+    let fields = json!({ "reason": "no", "category": "x", "class": "odd" });
+    site.act(&task.id, "fail", second.with(fields)).await.invalid("/class");
+    let fields = json!({ "category": "x" });
+    site.act(&task.id, "fail", second.with(fields)).await.invalid("/reason");
+    let fields = json!({ "reason": "no" });
+    site.act(&task.id, "fail", second.with(fields)).await.invalid("/category");
 }
 
 async fn repetitions_get_the_first_reply(site: &Site) {
@@ -220,6 +236,7 @@ async fn heartbeats_renew_and_tell(site: &Site) {
         json!([{ "execution_id": task.id, "lease_id": task.json["lease_id"], "reason": "enough" }]);
     assert_eq!(news["cancellations"], told);
     assert_eq!(news["leases"][0]["problem"]["code"], "execution_not_active");
+    assert_eq!(beat(json!({})).await.expect(200)["cancellations"], told, "listed or not");
     beat(json!({ "wait_ms": 30_001 })).await.invalid("/wait_ms");
     let other = site.post("/v1/workers/w-1/heartbeat", json!({ "boot_id": "b9" })).await;
     other.problem(404, "worker_not_found");

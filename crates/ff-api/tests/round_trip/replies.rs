@@ -320,7 +320,8 @@ fn flows() {
             replayed: true,
         });
     }
-    for replayed in [FlowReplayed::Replayed { members: vec![id()] }, FlowReplayed::AlreadySatisfied]
+    for replayed in
+        [FlowReplayed::Replayed { members: vec![id()], more: true }, FlowReplayed::AlreadySatisfied]
     {
         comes_back::<flow::Replayed, _>(replayed);
     }

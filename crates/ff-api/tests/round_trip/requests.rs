@@ -85,7 +85,7 @@ fn claims_and_renewals() {
         lease_ttl_ms: 9_000,
         seed: claim.seed,
     };
-    let back = over(&lease::Next::from(next.clone())).operation().unwrap();
+    let back = over(&lease::Next::from(next.clone())).operation(None).unwrap();
     assert_eq!(ClaimNext { seed: next.seed, ..back }, next);
     let renew = Renew { execution_id: id(), fence: fence(), ttl_ms: Some(10) };
     assert_eq!(over(&lease::RenewItem::from(renew.clone())).operation("sqlite").unwrap(), renew);
@@ -103,7 +103,7 @@ fn how_attempts_end() {
         let complete = Complete { execution_id, authority, result, next: None };
         let form = over(&outcome::Complete::from(complete.clone()));
         assert_eq!(form.source, told);
-        assert_eq!(form.operation(execution_id, authority, None).unwrap(), complete);
+        assert_eq!(form.operation(execution_id, authority, None, None).unwrap(), complete);
         let fail = Fail {
             execution_id,
             authority,

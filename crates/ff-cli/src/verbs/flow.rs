@@ -147,7 +147,9 @@ async fn by_name(session: &Session, flow: &str, given: &[String]) -> anyhow::Res
 }
 
 fn replayed(reply: &Value) -> String {
-    format!("replayed {}", reply["replayed"].as_array().map_or(0, Vec::len))
+    let count = reply["replayed"].as_array().map_or(0, Vec::len);
+    let more = if reply["more"] == true { ", and more follow" } else { "" };
+    format!("replayed {count}{more}")
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {

@@ -31,8 +31,8 @@ impl UnderWay {
         reply: Result<Reply, EngineError>,
     ) -> Result<Option<Refusal>, EngineError> {
         let refusal = |code, what, ms| {
-            let detail = format!("quota policy {id}: {what}, again in {ms} ms at the latest");
-            Ok(Some(Refusal::new(code, detail)))
+            let detail = format!("quota policy {id}: {what}, again in {ms} ms");
+            Ok(Some(Refusal { retry_after_ms: Some(ms), ..Refusal::new(code, detail) }))
         };
         match reply {
             Ok(Reply::CheckAdmission(Admission::Admitted | Admission::AlreadyAdmitted)) => {

@@ -30,12 +30,15 @@ pub struct Refusal {
     pub current: Option<Current>,
     /// What the worker would have to be able to do besides.
     pub missing_capabilities: Option<Capabilities>,
+    /// How long to wait before it is worth trying again, where that is known.
+    pub retry_after_ms: Option<u64>,
 }
 
 impl Refusal {
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = detail.into();
-        Self { code, detail, field: None, current: None, missing_capabilities: None }
+        let (field, current, missing_capabilities) = (None, None, None);
+        Self { code, detail, field, current, missing_capabilities, retry_after_ms: None }
     }
 
     /// A refusal that points at an input field.

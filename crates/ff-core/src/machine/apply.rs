@@ -215,6 +215,9 @@ fn decide_fleet(facts: &impl Facts, command: &Command, now: TimestampMs) -> Resu
         Command::HeartbeatWorker(op) => {
             worker::heartbeat(facts, op, now)?.map(Reply::HeartbeatWorker)
         }
+        Command::NoteCancellations(op) => {
+            worker::note_cancellations(facts, op, now)?.map(Reply::NoteCancellations)
+        }
         Command::DrainWorker(op) => worker::drain(facts, op, now)?.map(Reply::DrainWorker),
         Command::DeregisterWorker(op) => {
             worker::deregister(facts, op, now)?.map(Reply::DeregisterWorker)

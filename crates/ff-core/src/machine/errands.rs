@@ -1,9 +1,13 @@
 //! What a step means for other homes, derived from the records that it has changed.
 
+use std::collections::BTreeMap;
+
 use super::step::{Changed, ChangedDocument, Changes};
+use crate::id::{Namespace, WorkerInstanceId};
 use crate::operation::Errand;
 use crate::state::{
-    Attached, Body, Budget, Bulk, BulkState, Document, LimitId, Part, QuotaPolicy, Worker,
+    Attached, Body, Budget, Bulk, BulkState, CancelNotice, CancelSource, Document, LimitId, Part,
+    QuotaPolicy, Worker,
 };
 
 impl Changes {
@@ -11,7 +15,20 @@ impl Changes {
     pub fn errands(&self) -> Vec<Errand> {
         let executions = self.executions.iter().filter_map(Changed::errand);
         let documents = self.documents.iter().flat_map(ChangedDocument::errands);
-        executions.chain(documents).collect()
+        executions.chain(self.notices()).chain(documents).collect()
+    }
+
+    /// Who is to be told that tasks were cancelled, one errand for each worker.
+    fn notices(&self) -> impl Iterator<Item = Errand> {
+        let mut told: BTreeMap<(Namespace, WorkerInstanceId), Vec<CancelNotice>> = BTreeMap::new();
+        for (worker, notice) in self.executions.iter().filter_map(Changed::notice) {
+            told.entry(worker).or_default().push(notice);
+        }
+        told.into_iter().map(|((namespace, worker_instance_id), notices)| Errand::Tell {
+            namespace,
+            worker_instance_id,
+            notices,
+        })
     }
 }
 
@@ -34,6 +51,21 @@ impl Changed {
         let before = self.before.as_ref().and_then(|before| before.owed.as_ref());
         (before != Some(owed))
             .then(|| Errand::GiveBack { execution_id: self.id, slots: owed.slots.clone() })
+    }
+}
+
+impl Changed {
+    /// What the worker hears whose task this change has cancelled; who does it itself need not.
+    fn notice(&self) -> Option<((Namespace, WorkerInstanceId), CancelNotice)> {
+        let (before, after) = (self.before.as_ref()?, self.after.as_ref()?);
+        let (lease, end) = (before.phase.lease()?, after.phase.terminal()?);
+        let cancellation = end.cancellation.as_ref()?;
+        if cancellation.source == CancelSource::LeaseHolder {
+            return None;
+        }
+        let worker = (after.about.namespace.clone(), lease.worker_instance_id.clone());
+        let (reason, at) = (cancellation.reason.clone(), end.at);
+        Some((worker, CancelNotice { execution_id: self.id, lease_id: lease.id, reason, at }))
     }
 }
 

@@ -35,6 +35,7 @@ impl Draft {
             at: self.now,
             cancellation,
             kept_until: self.now.after(kept_ms),
+            beside_edges: None,
         });
     }
 
@@ -74,16 +75,28 @@ impl Draft {
 
     /// It can never run.
     pub(super) fn skip(&mut self, settings: &Settings) {
+        let beside = match &mut self.execution.phase {
+            Phase::Runnable(Runnable { causes, .. }) => {
+                Causes { hold: causes.hold.take(), delay: causes.delay, ..Causes::default() }
+            }
+            _ => Causes::default(),
+        };
         self.end(Outcome::Skipped, None, settings);
+        if let Phase::Terminal(terminal) = &mut self.execution.phase {
+            terminal.beside_edges = (!beside.is_empty()).then(|| Box::new(beside));
+        }
         self.event(EventKind::Skipped);
     }
 
     pub(super) fn cancel(&mut self, cancellation: Cancellation, settings: &Settings) {
-        let data = EventData::from([
+        let mut data = EventData::from([
             ("reason".to_owned(), cancellation.reason.as_str().into()),
             ("source".to_owned(), cancellation.source.as_str().into()),
             ("from".to_owned(), cancellation.from.as_str().into()),
         ]);
+        // Who runs it finds its task by this.
+        let lease_id = self.execution.phase.lease().map(|lease| lease.id.to_string());
+        data.extend(lease_id.map(|id| ("lease_id".to_owned(), id.as_str().into())));
         self.end(Outcome::Cancelled, Some(cancellation), settings);
         self.end_attempt(AttemptState::EndedCancelled, StreamEnd::AttemptCancelled, None);
         self.event_with(EventKind::Cancelled, data);

@@ -12,7 +12,8 @@ use crate::id::{DocumentId, LaneId, Namespace, WorkerInstanceId};
 use crate::limits;
 use crate::operation::{
     DeregisterWorker, DrainWorker, HeartbeatWorker, LoseLease, LostWorker, MarkWorkerDead,
-    RegisterWorker, SettleWorkerLoss, Settled, WorkerBeat, WorkerGone, WorkerRegistered,
+    NoteCancellations, RegisterWorker, SettleWorkerLoss, Settled, WorkerBeat, WorkerGone,
+    WorkerRegistered,
 };
 use crate::state::{Document, Lane, LostBy, Registration, Worker, WorkerLoss};
 use crate::time::TimestampMs;
@@ -29,6 +30,8 @@ pub(super) fn register(
             registered_at: live.registered_at,
             draining_since: live.draining_since,
             said: live.said + 1,
+            cancelled: live.cancelled.clone(),
+            untold: live.untold,
             ..registration(op, now)
         };
         let next_expiry = fresh.expires_at();
@@ -77,6 +80,8 @@ fn registration(op: &RegisterWorker, now: TimestampMs) -> Registration {
         heartbeat_at: now,
         draining_since: None,
         said: 1,
+        cancelled: Vec::new(),
+        untold: false,
     }
 }
 
@@ -90,8 +95,9 @@ pub(super) fn heartbeat(
     let Some(live) = live.cloned() else { return Ok(Step::unchanged(WorkerBeat::NotRegistered)) };
     let lanes = lanes(facts, &op.namespace, &live.lanes)?;
     let changes = lanes.iter().map(|lane| lane.changed_at).chain(live.draining_since);
-    let news = changes.max().is_some_and(|at| at >= live.heartbeat_at);
-    let refreshed = Registration { heartbeat_at: now, ..live };
+    let news = live.untold || changes.max().is_some_and(|at| at >= live.heartbeat_at);
+    let mut refreshed = Registration { heartbeat_at: now, untold: false, ..live };
+    refreshed.forget_cancelled(now);
     let paused = lanes.into_iter().filter(|lane| !lane.state.gives_claims());
     let reply = WorkerBeat::Refreshed {
         next_expiry: refreshed.expires_at(),
@@ -99,9 +105,27 @@ pub(super) fn heartbeat(
         paused_lanes: paused.map(|lane| lane.name).collect(),
         ttl_ms: refreshed.ttl_ms,
         news,
+        cancelled: refreshed.cancelled.clone(),
     };
     draft.body.registration = Some(refreshed);
     Ok(draft.settle(reply))
+}
+
+/// Nobody is left to be told of a worker that is gone.
+pub(super) fn note_cancellations(
+    facts: &impl Facts,
+    op: &NoteCancellations,
+    now: TimestampMs,
+) -> Result<Step<Settled>, Halt> {
+    let mut draft = DocumentDraft::under(facts, &op.namespace, &op.worker_instance_id, now)?;
+    if draft.body.live(now).is_none() {
+        return Ok(Step::unchanged(Settled::AlreadySatisfied));
+    }
+    if let Some(registration) = &mut draft.body.registration {
+        registration.forget_cancelled(now);
+        registration.note_cancelled(&op.notices);
+    }
+    Ok(draft.settle(Settled::Done))
 }
 
 /// Those of the lanes that somebody has said something of.

@@ -12,11 +12,11 @@ use super::{
     EndForBudget, ExpireExecution, Fail, Failed, Fired, FlowCancelled, FlowCreated, FlowReplayed,
     GrantAdmitted, GroupSet, HeartbeatWorker, Hold, IssueClaimGrant, IssueGrantAndClaim,
     IssueReclaimGrant, IssueToken, IssuedReclaimGrant, IssuedWaitpoint, KeyCreated, LaneSet,
-    LoseLease, MarkLeaseExpired, MarkWorkerDead, NamespaceSet, PriorityChanged, Progressed,
-    PromoteDelayed, QuotaPolicyCreated, QuotaPolicyUpdated, ReclaimExecution, Reclaimed,
-    RecordSpend, RegisterWorker, Release, ReleaseAdmission, ReleaseBudget, Renew, Renewed, Replay,
-    ReplayFlow, Replayed, ReportUsage, ReportUsageAdmin, ResetBudget, ResolveEdge, Resume,
-    ResumedNow, Revoke, Revoked, RotateSecret, Rotated, SeedSecret, SetBulk, SetFlowTags,
+    LoseLease, MarkLeaseExpired, MarkWorkerDead, NamespaceSet, NoteCancellations, PriorityChanged,
+    Progressed, PromoteDelayed, QuotaPolicyCreated, QuotaPolicyUpdated, ReclaimExecution,
+    Reclaimed, RecordSpend, RegisterWorker, Release, ReleaseAdmission, ReleaseBudget, Renew,
+    Renewed, Replay, ReplayFlow, Replayed, ReportUsage, ReportUsageAdmin, ResetBudget, ResolveEdge,
+    Resume, ResumedNow, Revoke, Revoked, RotateSecret, Rotated, SeedSecret, SetBulk, SetFlowTags,
     SetGroupPolicy, SetLane, SetNamespace, SetTags, SettleBudget, SettleSlots, SettleWaking,
     SettleWorkerLoss, Settled, Signalled, StageEdge, Submit, SubmitFlow, Submitted, SubmittedFlow,
     Suspend, Suspended, TagsSet, Task, Tick, Ticked, Unblock, UpdateBudget, UpdateProgress,
@@ -186,6 +186,7 @@ operations! {
     SettleWaking => Settled, "settle_waking";
     RegisterWorker => WorkerRegistered, "register_worker";
     HeartbeatWorker => WorkerBeat, "heartbeat_worker";
+    NoteCancellations => Settled, "note_cancellations";
     DrainWorker => Settled, "drain_worker";
     DeregisterWorker => WorkerGone, "deregister_worker";
     MarkWorkerDead => WorkerGone, "mark_worker_dead";

@@ -6,8 +6,10 @@
 
 use super::LostWorker;
 use crate::capability::Capabilities;
-use crate::id::{BudgetId, BulkId, ExecutionId, LaneId, Namespace, QuotaPolicyId};
-use crate::state::{BudgetScope, HardAction, LimitId, OwedSlot, SlotId};
+use crate::id::{
+    BudgetId, BulkId, ExecutionId, LaneId, Namespace, QuotaPolicyId, WorkerInstanceId,
+};
+use crate::state::{BudgetScope, CancelNotice, HardAction, LimitId, OwedSlot, SlotId};
 use crate::time::TimestampMs;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,9 @@ pub enum Errand {
     Admit { budget_id: BudgetId, namespace: Namespace, since: TimestampMs },
     /// What runs under a budget is to end.
     Enforce { budget_id: BudgetId, namespace: Namespace, action: HardAction, since: TimestampMs },
+    /// A worker is to be told that tasks of it were cancelled. There is no note of it: a worker that
+    /// is not told finds out when it renews.
+    Tell { namespace: Namespace, worker_instance_id: WorkerInstanceId, notices: Vec<CancelNotice> },
     /// The leases of a worker that is gone are to be taken away.
     TakeLeases(LostWorker),
     /// A worker has come: what waited for one that can do as much is to be let go. The note of it is
@@ -43,6 +48,7 @@ impl Errand {
             self,
             Self::GiveBack { .. }
                 | Self::LetGo { .. }
+                | Self::Tell { .. }
                 | Self::Attach { .. }
                 | Self::Welcome { .. }
                 | Self::Lift { .. }

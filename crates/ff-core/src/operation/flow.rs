@@ -89,9 +89,10 @@ pub struct ReplayFlow {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FlowReplayed {
-    /// Those of this step; with very many failures the rest follows.
     Replayed {
         members: Vec<ExecutionId>,
+        /// There are so many failures that some may follow that are not named here.
+        more: bool,
     },
     AlreadySatisfied,
 }

@@ -110,5 +110,5 @@ pub use waitpoint::{
 };
 pub use worker::{
     DeregisterWorker, DrainWorker, HeartbeatWorker, LoseLease, LostWorker, MarkWorkerDead,
-    RegisterWorker, SettleWorkerLoss, WorkerBeat, WorkerGone, WorkerRegistered,
+    NoteCancellations, RegisterWorker, SettleWorkerLoss, WorkerBeat, WorkerGone, WorkerRegistered,
 };

@@ -8,7 +8,7 @@ use crate::error::Refusal;
 use crate::id::{DocumentId, ExecutionId, LaneId, LeaseId, Namespace, WorkerId, WorkerInstanceId};
 use crate::limits;
 use crate::partition::PartitionConfig;
-use crate::state::{LostBy, WorkerLoss};
+use crate::state::{CancelNotice, LostBy, WorkerLoss};
 use crate::time::TimestampMs;
 
 /// One boot of a worker instance makes itself known, or refreshes what is known of it.
@@ -55,11 +55,21 @@ pub enum WorkerBeat {
         /// Of its lanes, those that nothing is claimed from.
         paused_lanes: Vec<LaneId>,
         ttl_ms: u64,
-        /// One of these became so, or ended, since the last heartbeat.
+        /// One of these became so, or ended, since the last heartbeat, or a task was cancelled.
         news: bool,
+        /// Tasks of it that were cancelled in the last minute, oldest first.
+        cancelled: Vec<CancelNotice>,
     },
     /// Not at all, or under another boot.
     NotRegistered,
+}
+
+/// Tasks of a worker were cancelled: its next heartbeats tell it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoteCancellations {
+    pub namespace: Namespace,
+    pub worker_instance_id: WorkerInstanceId,
+    pub notices: Vec<CancelNotice>,
 }
 
 /// The worker gets no more tasks.
@@ -178,6 +188,25 @@ fn check_boot(boot_id: &str) -> Result<(), Refusal> {
 impl Shape for HeartbeatWorker {
     fn check_shape(&self) -> Result<(), Refusal> {
         check_boot(&self.boot_id)
+    }
+
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, _: &PartitionConfig) -> Option<DocumentId> {
+        Some(DocumentId::worker(&self.namespace, &self.worker_instance_id))
+    }
+}
+
+impl Shape for NoteCancellations {
+    fn check_shape(&self) -> Result<(), Refusal> {
+        if self.notices.is_empty() || self.notices.len() > limits::CANCELLATIONS_KEPT {
+            let most = limits::CANCELLATIONS_KEPT;
+            return Err(Refusal::invalid("notices", format!("1 to {most} notices")));
+        }
+        let long = |it: &CancelNotice| check_bytes("reason", &it.reason, limits::REASON_BYTES);
+        self.notices.iter().try_for_each(long)
     }
 
     fn target(&self) -> Option<ExecutionId> {

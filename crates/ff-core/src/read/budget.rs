@@ -35,6 +35,7 @@ pub struct BudgetFilter {
 pub struct BudgetStatus {
     pub budget_id: BudgetId,
     pub namespace: Namespace,
+    /// Counts changes of the definition.
     pub revision: u64,
     pub scope: BudgetScope,
     pub enforcement_mode: EnforcementMode,
@@ -64,7 +65,7 @@ impl BudgetStatus {
             blocked_by: budget.breached(now),
             budget_id: budget.id,
             namespace: budget.namespace,
-            revision: document.revision,
+            revision: budget.definition,
             scope: budget.scope,
             enforcement_mode: budget.mode,
             on_hard_limit: budget.on_hard_limit,

@@ -3,7 +3,7 @@
 use super::Seen;
 use super::walk::{Listed, Walk, paged};
 use crate::id::{Namespace, QuotaPolicyId};
-use crate::state::{Document, Holder, List, ListingPosition, QuotaPolicy, QuotaSpec, SlotId};
+use crate::state::{Holder, List, ListingPosition, QuotaPolicy, QuotaSpec, SlotId};
 use crate::time::TimestampMs;
 
 /// Only the limits; none if there is no such policy.
@@ -33,12 +33,13 @@ pub struct ListQuotaPolicies {
 pub struct QuotaPolicySnapshot {
     pub quota_policy_id: QuotaPolicyId,
     pub namespace: Namespace,
+    /// Counts changes of the spec.
     pub revision: u64,
     pub spec: QuotaSpec,
     pub created_at: TimestampMs,
     /// Slots that are taken.
     pub slots: u32,
-    /// Executions that wait for one.
+    /// Executions that wait for one, or for their part of the jitter.
     pub waiting: u32,
     /// When the window lets somebody in again; what lies in the past has come.
     pub window_opens_at: Option<TimestampMs>,
@@ -56,15 +57,15 @@ pub struct QuotaPolicyDescribed {
 }
 
 impl QuotaPolicySnapshot {
-    pub(crate) fn of(document: &Document, policy: &QuotaPolicy) -> Self {
+    pub(crate) fn of(policy: &QuotaPolicy) -> Self {
         Self {
             quota_policy_id: policy.id,
             namespace: policy.namespace.clone(),
-            revision: document.revision,
+            revision: policy.definition,
             spec: policy.spec,
             created_at: policy.created_at,
             slots: policy.slots,
-            waiting: policy.waiting,
+            waiting: policy.waiting + u32::try_from(policy.resting.len()).unwrap_or(u32::MAX),
             window_opens_at: policy.opens_at(),
             overdue: policy.overdue.clone(),
         }
@@ -86,7 +87,7 @@ impl Walk for ListQuotaPolicies {
     ) -> Seen<QuotaPolicySnapshot> {
         let Listed::Document(document, _) = found else { return Seen::Passed };
         let policy = document.quota_policy();
-        let snapshot = policy.map(|policy| QuotaPolicySnapshot::of(document, policy));
+        let snapshot = policy.map(QuotaPolicySnapshot::of);
         snapshot.map_or(Seen::Passed, Seen::Item)
     }
 

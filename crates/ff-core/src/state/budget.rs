@@ -27,6 +27,8 @@ pub struct Budget {
     pub created_at: TimestampMs,
     /// What a create that is repeated is compared with.
     pub fingerprint: [u8; 32],
+    /// Counts changes of its definition: what a change on condition compares.
+    pub definition: u64,
     /// Every dimension that has a limit or was reported.
     pub dimensions: BTreeMap<Dimension, Counter>,
     pub hard_breaches: u64,

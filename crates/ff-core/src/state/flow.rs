@@ -114,12 +114,14 @@ pub enum FlowState {
     Cancelled,
 }
 
-/// How many members of a flow are in each state, and how many have ever started. Stores count them
-/// by comparing executions before and after ([`super::Execution::tally`]).
+/// How many members of a flow are in each state, how many have ever started, and how many wait that
+/// nobody may claim. Stores count them by comparing executions before and after
+/// ([`super::Recounted`]).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemberCounts {
     states: [u32; PublicState::ALL.len()],
     pub started: u32,
+    pub kept_back: u32,
 }
 
 impl CancelPolicy {
@@ -182,8 +184,17 @@ impl WorkKind {
 }
 
 impl MemberCounts {
-    /// The field that counts members that have started; all others are numbers of states.
+    /// The field that counts members that have started.
     pub const STARTED: u8 = 64;
+    /// The field that counts members that wait and are held or have no worker; fields below are
+    /// numbers of states.
+    pub const KEPT_BACK: u8 = 65;
+
+    /// Every field that there is.
+    pub fn all_fields() -> impl Iterator<Item = u8> {
+        let states = PublicState::ALL.iter().map(|state| *state as u8);
+        states.chain([Self::STARTED, Self::KEPT_BACK])
+    }
 
     pub fn of(&self, state: PublicState) -> u32 {
         self.states[state as usize]
@@ -193,6 +204,7 @@ impl MemberCounts {
     pub fn add(&mut self, field: u8, delta: i64) {
         let count = match field {
             Self::STARTED => Some(&mut self.started),
+            Self::KEPT_BACK => Some(&mut self.kept_back),
             state => self.states.get_mut(usize::from(state)),
         };
         if let Some(count) = count {
@@ -203,7 +215,20 @@ impl MemberCounts {
     /// Every field that is not zero.
     pub fn fields(&self) -> impl Iterator<Item = (u8, u32)> {
         let states = (0..).zip(self.states);
-        states.chain([(Self::STARTED, self.started)]).filter(|(_, count)| *count > 0)
+        let others = [(Self::STARTED, self.started), (Self::KEPT_BACK, self.kept_back)];
+        states.chain(others).filter(|(_, count)| *count > 0)
+    }
+
+    /// Whether a member runs or could, now or once its time has come.
+    fn any_moves(&self) -> bool {
+        let moves = [
+            PublicState::Active,
+            PublicState::Suspended,
+            PublicState::Resumable,
+            PublicState::Delayed,
+        ];
+        moves.into_iter().any(|state| self.of(state) > 0)
+            || self.of(PublicState::Waiting) > self.kept_back
     }
 
     /// States that members are in, with their counts.
@@ -229,23 +254,13 @@ impl Flow {
     }
 
     pub fn state(&self, counts: &MemberCounts) -> FlowState {
-        let runs = |state| counts.of(state) > 0;
         if self.is_cancelled() {
             FlowState::Cancelled
         } else if let Some(end) = self.end {
             if end.failed { FlowState::Failed } else { FlowState::Completed }
         } else if counts.started == 0 {
             FlowState::Open
-        } else if [
-            PublicState::Active,
-            PublicState::Suspended,
-            PublicState::Waiting,
-            PublicState::Resumable,
-            PublicState::Delayed,
-        ]
-        .into_iter()
-        .any(runs)
-        {
+        } else if counts.any_moves() {
             FlowState::Running
         } else {
             FlowState::Blocked

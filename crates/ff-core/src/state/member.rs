@@ -104,6 +104,8 @@ pub enum EdgeState {
 pub struct Counted {
     pub state: PublicState,
     pub started: bool,
+    /// It waits, and nobody may claim it.
+    pub kept_back: bool,
 }
 
 /// What a change does to the counts of one flow.
@@ -263,6 +265,7 @@ impl Recounted {
             let Some(counted) = counted else { continue };
             deltas.push((counted.state as u8, delta));
             deltas.extend(counted.started.then_some((MemberCounts::STARTED, delta)));
+            deltas.extend(counted.kept_back.then_some((MemberCounts::KEPT_BACK, delta)));
         }
         deltas.sort_unstable();
         deltas.dedup_by(|(field, delta), (before, sum)| {
@@ -277,7 +280,9 @@ impl Recounted {
 
 impl Execution {
     pub fn counted(&self) -> Counted {
-        Counted { state: self.public_state(), started: self.started_at.is_some() }
+        let state = self.public_state();
+        let kept_back = state == PublicState::Waiting && self.phase.claimable().is_none();
+        Counted { state, started: self.started_at.is_some(), kept_back }
     }
 }
 

@@ -75,4 +75,4 @@ pub use waitpoint::{
     CloseReason, ClosedRef, ClosedWaitpoint, KeyDigest, Signal, SignalEffect, Waitpoint,
     WaitpointState,
 };
-pub use worker::{Registration, Worker, WorkerLoss};
+pub use worker::{CancelNotice, Registration, Worker, WorkerLoss};

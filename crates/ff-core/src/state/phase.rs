@@ -117,6 +117,8 @@ pub struct Terminal {
     pub cancellation: Option<Cancellation>,
     /// When the execution is removed.
     pub kept_until: TimestampMs,
+    /// Of one that was skipped: what kept it from running besides its edges, should it come back.
+    pub beside_edges: Option<Box<Causes>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

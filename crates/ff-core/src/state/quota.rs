@@ -18,6 +18,8 @@ pub struct QuotaPolicy {
     pub spec: QuotaSpec,
     /// What a create that is repeated is compared with.
     pub created_as: QuotaSpec,
+    /// Counts changes of the spec: what a change on condition compares.
+    pub definition: u64,
     pub created_at: TimestampMs,
     pub window: RateWindow,
     /// Slots that are taken, numbered from 0 without holes.
@@ -35,6 +37,8 @@ pub struct QuotaPolicy {
     pub waiting: u32,
     /// When it is looked whether somebody in line may come.
     pub wake_at: Option<TimestampMs>,
+    /// Executions whose turn it is once their part of the jitter is over, and when that is.
+    pub resting: Vec<(TimestampMs, ExecutionId)>,
     /// Executions whose turn it is: they are to be let go.
     pub waking: Vec<ExecutionId>,
     /// When that is told again.
@@ -47,7 +51,7 @@ pub struct QuotaSpec {
     pub window_seconds: u64,
     pub max_requests_per_window: u32,
     pub max_concurrent: u32,
-    /// Spreads what is told to come back over so much time.
+    /// Spreads those who come when the window opens over so much time.
     pub jitter_ms: u64,
 }
 
@@ -112,7 +116,7 @@ impl QuotaSpec {
     }
 
     /// A point of `[0, jitter_ms]` chosen by the first eight hex digits of SHA-1 of the id's text.
-    fn jitter(&self, id: ExecutionId) -> u64 {
+    pub(crate) fn jitter(&self, id: ExecutionId) -> u64 {
         let digest = Sha1::digest(id.to_string().as_bytes());
         let point = digest.iter().take(4).fold(0_u64, |sum, &byte| sum << 8 | u64::from(byte));
         point % (self.jitter_ms + 1)
@@ -156,6 +160,7 @@ impl QuotaPolicy {
     pub(super) fn due(&self) -> Option<Due> {
         let at = |kind| move |at| Due { at, kind };
         let looked_at = [
+            self.resting.iter().map(|(at, _)| *at).min(),
             self.pending.until,
             self.window.trim_at,
             self.ask_at,

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::listing::digest_name;
 use super::{Due, DueKind, List, Listing, LostBy};
 use crate::capability::Capabilities;
-use crate::id::{LaneId, Namespace, WorkerId, WorkerInstanceId};
+use crate::id::{ExecutionId, LaneId, LeaseId, Namespace, WorkerId, WorkerInstanceId};
+use crate::limits;
 use crate::time::TimestampMs;
 
 /// What is known under the name of a worker instance. There is nothing once neither a registration
@@ -33,6 +34,19 @@ pub struct Registration {
     pub draining_since: Option<TimestampMs>,
     /// How often it was said: each time, what waited for such a worker is let go.
     pub said: u64,
+    /// Tasks of it that were cancelled lately, oldest first.
+    pub cancelled: Vec<CancelNotice>,
+    /// No heartbeat has told the newest of them.
+    pub untold: bool,
+}
+
+/// A task of a worker that was cancelled: told with every heartbeat for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CancelNotice {
+    pub execution_id: ExecutionId,
+    pub lease_id: LeaseId,
+    pub reason: String,
+    pub at: TimestampMs,
 }
 
 /// Leases that must be taken away, wherever they are. Leases stand in other partitions, so this is
@@ -96,5 +110,30 @@ impl Registration {
 
     pub const fn drains(&self) -> bool {
         self.draining_since.is_some()
+    }
+
+    /// Forgets cancellations that have been told for long enough.
+    pub(crate) fn forget_cancelled(&mut self, now: TimestampMs) {
+        self.cancelled.retain(|it| now.since(it.at) < limits::CANCELLATION_NEWS_MS);
+    }
+
+    /// Notes cancellations that it does not know yet; should there be too many, the oldest go.
+    pub(crate) fn note_cancelled(&mut self, notices: &[CancelNotice]) {
+        for notice in notices {
+            if self.cancelled.iter().all(|known| known.lease_id != notice.lease_id) {
+                self.cancelled.push(notice.clone());
+                self.untold = true;
+            }
+        }
+        let mut bytes: usize = self.cancelled.iter().map(|it| it.reason.len()).sum();
+        let mut count = self.cancelled.len();
+        let oldest = self.cancelled.iter().take_while(|notice| {
+            let is_over = count > limits::CANCELLATIONS_KEPT || bytes > limits::CANCELLATIONS_BYTES;
+            count -= 1;
+            bytes -= notice.reason.len();
+            is_over
+        });
+        let gone = oldest.count();
+        self.cancelled.drain(..gone);
     }
 }

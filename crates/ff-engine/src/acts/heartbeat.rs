@@ -51,6 +51,8 @@ pub async fn heartbeat(
 
 fn with_stopped(mut beat: Beat, watch: Option<Watch>) -> Beat {
     if let (Beat::Refreshed(news), Some(watch)) = (&mut beat, watch) {
+        // The log may be faster than the note of it.
+        news.add(watch.cancelled);
         news.stopped = watch.stopped;
         news.cursor = Some(watch.cursor);
     }
@@ -82,17 +84,22 @@ async fn look(backend: &dyn Backend, heartbeat: &Heartbeat) -> Result<Look, Engi
     let first = replies.next().unwrap_or_else(|| Err(EngineError::bug("no reply to a command")));
     let beat = HeartbeatWorker::reply(first?)?;
     let leases: Vec<_> = replies.map(|reply| Renew::reply(reply?)).collect();
-    let WorkerBeat::Refreshed { next_expiry, drain, paused_lanes, ttl_ms, news } = beat else {
+    let WorkerBeat::Refreshed { next_expiry, drain, paused_lanes, ttl_ms, news, cancelled } = beat
+    else {
         return Ok(Look { beat: Beat::NotRegistered, ttl_ms: 0, is_news: true });
     };
-    let cancellations = cancellations(backend, heartbeat, &leases).await?;
-    let is_news = news || !cancellations.is_empty();
+    let refused = cancellations(backend, heartbeat, &leases).await?;
+    let cancellations = cancelled.into_iter().map(Cancellation::from).collect();
     let (stopped, cursor) = (Vec::new(), None);
-    let news = News { next_expiry, cancellations, paused_lanes, drain, leases, stopped, cursor };
-    Ok(Look { beat: Beat::Refreshed(news), ttl_ms, is_news })
+    let mut told =
+        News { next_expiry, cancellations, paused_lanes, drain, leases, stopped, cursor };
+    let is_news = news || !refused.is_empty();
+    told.add(refused);
+    Ok(Look { beat: Beat::Refreshed(told), ttl_ms, is_news })
 }
 
-/// Which leases could not be renewed because their execution was cancelled lately.
+/// Which leases could not be renewed because their execution was cancelled lately: what was to note
+/// it for the worker may have been stopped.
 async fn cancellations(
     backend: &dyn Backend,
     heartbeat: &Heartbeat,
@@ -125,6 +132,7 @@ struct Watch {
     filter: EventFilter,
     cursor: String,
     stopped: Vec<Stopped>,
+    cancelled: Vec<Cancellation>,
 }
 
 impl Watch {
@@ -158,6 +166,7 @@ impl Watch {
             },
             cursor: heartbeat.after.clone().unwrap_or_default(),
             stopped: Vec::new(),
+            cancelled: Vec::new(),
         };
         if heartbeat.after.is_none() {
             let follow = Follow { filter: watch.filter.clone(), from: From::Now, limit: 1 };
@@ -182,6 +191,7 @@ impl Watch {
             for Envelope { event, .. } in &after.items {
                 let stopped = self.stopped_by(event);
                 concerns |= stopped.is_some() || self.concerns(event);
+                self.cancelled.extend(stopped.as_ref().and_then(|it| cancellation(it, event)));
                 self.stopped.extend(stopped);
             }
             if concerns {
@@ -212,4 +222,12 @@ impl Watch {
         };
         Some(Stopped { execution_id, lease_epoch: event.lease_epoch?, by })
     }
+}
+
+/// The cancellation that an event tells of, if its lease is named.
+fn cancellation(stopped: &Stopped, event: &Event) -> Option<Cancellation> {
+    let StoppedBy::Cancel { reason } = &stopped.by else { return None };
+    let Some(Detail::Text(lease_id)) = event.data.get("lease_id") else { return None };
+    let lease_id = lease_id.parse().ok()?;
+    Some(Cancellation { execution_id: stopped.execution_id, lease_id, reason: reason.clone() })
 }

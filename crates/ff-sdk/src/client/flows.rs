@@ -433,7 +433,7 @@ impl Client {
     /// let flow = engine.client().submit_flow(flow).await?;
     /// worker.claim_next().await?.expect("fetch").fail("gone", "permanent").await?;
     /// let replayed = engine.client().replay_flow(flow.id(), None).await?;
-    /// assert!(matches!(replayed, FlowReplayed::Replayed { members } if members.len() == 1));
+    /// assert!(matches!(replayed, FlowReplayed::Replayed { members, .. } if members.len() == 1));
     /// # Ok(())
     /// # }
     /// ```

@@ -155,12 +155,16 @@ fn retold(reply: Reply, asked_ms: u64) -> Reply {
             drain,
             paused_lanes,
             news,
+            cancelled,
             ..
-        }) => {
-            let (next_expiry, ttl_ms) = (sooner(next_expiry), asked_ms);
-            let beat = WorkerBeat::Refreshed { next_expiry, drain, paused_lanes, ttl_ms, news };
-            Reply::HeartbeatWorker(beat)
-        }
+        }) => Reply::HeartbeatWorker(WorkerBeat::Refreshed {
+            next_expiry: sooner(next_expiry),
+            ttl_ms: asked_ms,
+            drain,
+            paused_lanes,
+            news,
+            cancelled,
+        }),
         other => other,
     }
 }

@@ -7,8 +7,9 @@ use ff_api::lease::{
 use ff_api::object::Invalid;
 use ff_core::backend::BackendExt as _;
 use ff_core::error::{Code, EngineError, Refusal};
+use ff_core::id::WorkerInstanceId;
 use ff_core::limits;
-use ff_core::operation::{self, Command, Operation as _, Renew, Task, UpdateProgress};
+use ff_core::operation::{self, Command, LaneShare, Operation as _, Renew, Task, UpdateProgress};
 
 use super::workers::{LEASES_BYTES, known, outcome, refused, renewal};
 use crate::call::Call;
@@ -58,9 +59,12 @@ async fn claim(mut call: Call) -> Result<Response, Failed> {
     for lane in form.lanes.iter().flatten() {
         call.caller.check_lane(lane.name())?;
     }
-    let offered = if form.is_complete() { None } else { Some(offered(&call, &form).await?) };
+    let offered = match form.is_complete() {
+        true => None,
+        false => Some(offered(&call, form.worker_instance_id.clone()).await?),
+    };
     let mut claim = form.operation(call.namespace.clone(), offered)?;
-    restrict(&call, &mut claim)?;
+    restrict(&call, &mut claim.lanes)?;
     call.app.rotas.lend(&mut claim);
     let mut shutdown = call.app.shutdown.clone();
     let waiting = call.backend().claim(claim.clone(), call.wait);
@@ -70,18 +74,21 @@ async fn claim(mut call: Call) -> Result<Response, Failed> {
 }
 
 /// Of the lanes that a worker is registered for, those of the key.
-fn restrict(call: &Call, claim: &mut operation::Claim) -> Result<(), Refusal> {
-    let named = claim.lanes.len();
-    claim.lanes.retain(|share| call.caller.serves(&share.lane));
-    if claim.lanes.is_empty() && named > 0 {
+pub(super) fn restrict(call: &Call, lanes: &mut Vec<LaneShare>) -> Result<(), Refusal> {
+    let named = lanes.len();
+    lanes.retain(|share| call.caller.serves(&share.lane));
+    if lanes.is_empty() && named > 0 {
         return Err(Refusal::new(Code::Forbidden, "the key is for none of the worker's lanes"));
     }
     Ok(())
 }
 
 /// What the registration says, for what the claim does not.
-async fn offered(call: &Call, form: &Claim) -> Result<Offered, EngineError> {
-    let found = known(call, form.worker_instance_id.clone()).await?.ok_or_else(|| {
+pub(super) async fn offered(
+    call: &Call,
+    instance: WorkerInstanceId,
+) -> Result<Offered, EngineError> {
+    let found = known(call, instance).await?.ok_or_else(|| {
         let detail = "the worker instance is not registered; register it first";
         Refusal::new(Code::WorkerNotRegistered, detail)
     })?;

@@ -3,12 +3,15 @@
 use axum::response::Response;
 use ff_api::execution::{PutAside, State};
 use ff_api::fence::Fence;
+use ff_api::lease::Offered;
 use ff_api::outcome::{Complete, Completed, Delay, Fail, Failed as AttemptFailed, WaitChildren};
+use ff_core::error::Code;
 use ff_core::id::{Authority, ExecutionId};
 use ff_core::operation;
 use ff_core::state::PublicState;
 use ff_core::time::TimestampMs;
 
+use super::leases::{offered, restrict};
 use crate::call::Call;
 use crate::failure::Failed;
 use crate::reply;
@@ -89,16 +92,36 @@ async fn authorized(
 async fn complete(mut call: Call) -> Result<Response, Failed> {
     let (mut fields, raw) = call.fields();
     let fence = Fence::take(&mut fields)?;
-    let form: Complete = fields.read()?;
-    for lane in form.next.iter().flat_map(|next| &next.lanes) {
+    let mut form: Complete = fields.read()?;
+    for lane in form.next.iter().flat_map(|next| next.lanes.iter().flatten()) {
         call.caller.check_lane(lane.name())?;
     }
     let (id, authority) = authorized(&call, &fence, form.source.as_deref()).await?;
-    let completed = call.act(form.operation(id, authority, raw)?).await?;
+    let mut offered = None;
+    if form.next.as_ref().is_some_and(|next| !next.is_complete()) {
+        offered = offered_by_holder(&call, id).await?;
+        // Nothing is claimed for a worker that is gone; its completion counts all the same.
+        form.next.take_if(|_| offered.is_none());
+    }
+    let mut complete = form.operation(id, authority, raw, offered)?;
+    if let Some(next) = &mut complete.next {
+        restrict(&call, &mut next.lanes)?;
+    }
+    let completed = call.act(complete).await?;
     for task in &completed.tasks {
         call.app.namespaces.note(task.execution_id, &task.namespace, &task.lane);
     }
     reply::ok(&Completed::from(completed))
+}
+
+/// What is registered of the worker that runs an execution; none if it is gone, or nobody does.
+async fn offered_by_holder(call: &Call, id: ExecutionId) -> Result<Option<Offered>, Failed> {
+    let Some(instance) = call.record(id).await?.worker_instance_id else { return Ok(None) };
+    match offered(call, instance).await {
+        Ok(offered) => Ok(Some(offered)),
+        Err(error) if error.code() == Code::WorkerNotRegistered => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn fail(mut call: Call) -> Result<Response, Failed> {

@@ -14,15 +14,15 @@ use ff_core::operation::{
 };
 use ff_core::policy::Policy;
 use ff_core::read::ReadStanding;
-use ff_core::state::{Attached, LaneState, PublicState, SlotId};
+use ff_core::state::{Attached, BlockingReason, LaneState, PublicState, SlotId};
 
-use crate::fleet::set_lane;
+use crate::fleet::{block, register, set_lane};
 use crate::grants::{
     claim_granted, claim_resumed, grant_and_claim, instance, issue_grant, issue_reclaim, reclaim,
     worker,
 };
 use crate::limits::{amounts, budget, cap, key, rate, usage};
-use crate::world::{World, code, delay, lane};
+use crate::world::{World, capabilities, code, delay, lane};
 
 const GRANT_MS: u64 = 20_000;
 
@@ -56,6 +56,28 @@ fn for_worker() -> ClaimForWorker {
 
 async fn next_grant(world: &World) -> Option<ClaimGrant> {
     world.backend.claim_for_worker(for_worker()).await.unwrap()
+}
+
+pub async fn a_scheduler_gets_what_no_registered_worker_could_run(world: &World) {
+    world.act(register("pool-1")).await;
+    let id = world.submit(world.needing(&["gpu"])).await;
+    world.act(block(id, BlockingReason::WaitingForCapableWorker)).await;
+    assert_eq!(next_grant(world).await, None, "without the capability");
+    let asked = ClaimForWorker { capabilities: capabilities(&["gpu"]), ..for_worker() };
+    let grant = world.backend.claim_for_worker(asked).await.unwrap().expect("a grant");
+    assert_eq!(grant.execution_id, id);
+    assert_eq!(world.backend.take_up(claim_granted(id)).await.unwrap().execution_id, id);
+}
+
+pub async fn a_full_quota_says_when_to_come_again(world: &World) {
+    let quota = world.quota(rate(1, 60)).await;
+    let first = world.submit(under(world, &[], Some(quota))).await;
+    let second = world.submit(under(world, &[], Some(quota))).await;
+    world.backend.take_up(grant_and_claim(first)).await.unwrap();
+    world.advance(18_000).await;
+    let refused = world.backend.take_up(grant_and_claim(second)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::RateLimitExceeded);
+    assert_eq!(refused.refusal().unwrap().retry_after_ms, Some(42_000));
 }
 
 pub async fn a_claim_by_name_takes_a_slot(world: &World) {

@@ -10,7 +10,7 @@ use ff_core::state::{EdgeKind, FlowState, PublicState};
 use crate::graphs::{Drawn, any_of};
 use crate::world::{World, code, complete};
 
-use PublicState::{Completed, Failed, Skipped, Waiting, WaitingChildren};
+use PublicState::{Completed, Delayed, Failed, Skipped, Waiting, WaitingChildren};
 
 fn replay(drawn: &Drawn, name: &str) -> Replay {
     Replay { execution_id: drawn.id(name), descendants: false }
@@ -174,13 +174,52 @@ pub async fn a_flow_replays_its_failed_part(world: &World) {
     assert_eq!(code(early), Code::FlowNotTerminal);
     world.run(&drawn, "y").await;
     let reply = world.act(replay_flow(&drawn)).await;
-    assert_eq!(reply, FlowReplayed::Replayed { members: vec![drawn.id("b")] });
+    assert_eq!(reply, FlowReplayed::Replayed { members: vec![drawn.id("b")], more: false });
     let states = world.states(&drawn, &["a", "b", "c", "x", "y"]).await;
     assert_eq!(states, [Completed, Waiting, WaitingChildren, Completed, Completed]);
     world.run(&drawn, "b").await;
     world.run(&drawn, "c").await;
     assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
     assert_eq!(world.act(replay_flow(&drawn)).await, FlowReplayed::AlreadySatisfied);
+}
+
+pub async fn what_comes_back_keeps_its_delay_and_its_hold(world: &World) {
+    let later = world.now().await.after(60_000);
+    let drawing = world.draw(&["a", "d", "h"], &["a>d", "a>h"]);
+    let drawing = drawing.with("d", |submit| submit.delay_until = Some(later));
+    let drawn = world.submit_flow(drawing.with("h", |submit| submit.held = true)).await;
+    world.break_down(&drawn, "a").await;
+    assert_eq!(world.states(&drawn, &["d", "h"]).await, [Skipped, Skipped]);
+    world.act(replay_flow(&drawn)).await;
+    world.run(&drawn, "a").await;
+    assert_eq!(world.states(&drawn, &["d", "h"]).await, [Delayed, Waiting]);
+    assert_eq!(world.claim_ids(5).await, []);
+    world.pass(60_000).await;
+    assert_eq!(world.claim_ids(5).await, [drawn.id("d")]);
+}
+
+pub async fn many_failures_are_all_named(world: &World) {
+    let names: Vec<_> = (0..40).map(|n| format!("m{n:02}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let edges = [("m00", "h")].map(|(from, to)| format!("{from}>{to}"));
+    let drawing = world.draw(&[&names[..], &["h"]].concat(), &[&edges[0]]);
+    let drawn = world.submit_flow(drawing.kind("m00>h", EdgeKind::FailureOnly)).await;
+    for name in &names {
+        world.break_down(&drawn, name).await;
+    }
+    world.run(&drawn, "h").await;
+    let reply = world.act(replay_flow(&drawn)).await;
+    let FlowReplayed::Replayed { mut members, more: false } = reply else { panic!("{reply:?}") };
+    let mut expected: Vec<_> = names[1..].iter().map(|name| drawn.id(name)).collect();
+    members.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(members, expected, "all but the one that was handled");
+    world.settle().await;
+    assert_eq!(world.states(&drawn, &names[1..]).await, vec![Waiting; 39]);
+    for name in &names[1..] {
+        world.run(&drawn, name).await;
+    }
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
 }
 
 pub async fn handled_failures_are_left_alone(world: &World) {

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use ff_core::backend::BackendExt;
 use ff_core::event::EventKind;
-use ff_core::operation::{Hold, InFlow, Replay, SetFlowTags, Submit};
+use ff_core::operation::{
+    AddToFlow, FlowReplayed, InFlow, Release, Replay, ReplayFlow, SetFlowTags, Submit,
+};
 use ff_core::read::{Cause, EventFilter, Filter, FlowFilter, Follow, From, ListFlows};
-use ff_core::state::{CancelPolicy, EdgeKind, FlowState, PublicState};
+use ff_core::state::{BlockingReason, CancelPolicy, EdgeKind, FlowState, PublicState};
 
+use crate::fleet::block;
 use crate::graphs::{FLOW_EVENTS, create_flow};
 use crate::waits::{suspend, wildcard};
-use crate::world::{World, cancel, fail, tags};
+use crate::world::{World, cancel, fail, hold, tags};
 
 pub async fn a_flow_without_members_is_open(world: &World) {
     let flow = create_flow();
@@ -33,8 +36,12 @@ pub async fn open_running_blocked(world: &World) {
     world.act(crate::waits::resume(drawn.id("a"))).await;
     assert_eq!(state().await, FlowState::Running);
     world.run(&drawn, "a").await;
-    world.act(Hold { execution_id: drawn.id("b"), detail: String::new() }).await;
-    assert_eq!(state().await, FlowState::Running, "a held member is waiting");
+    world.act(hold(drawn.id("b"))).await;
+    assert_eq!(state().await, FlowState::Blocked, "nobody may claim what is held");
+    world.act(Release { execution_id: drawn.id("b") }).await;
+    assert_eq!(state().await, FlowState::Running);
+    world.act(block(drawn.id("b"), BlockingReason::WaitingForCapableWorker)).await;
+    assert_eq!(state().await, FlowState::Blocked, "nobody can run it");
 }
 
 pub async fn a_flow_whose_members_all_wait_for_others_is_blocked(world: &World) {
@@ -118,6 +125,31 @@ pub async fn a_member_that_is_added_reopens_an_ended_flow(world: &World) {
     let task = world.claim_one().await;
     assert_eq!(task.execution_id, id);
     world.complete(&task).await.unwrap();
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn an_ended_execution_that_is_added_counts_as_it_ended(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a"], &[])).await;
+    world.run(&drawn, "a").await;
+    let solo = async |category| {
+        let id = world.submit(Submit { within: None, ..world.member_of(drawn.flow_id) }).await;
+        let task = world.claim_one().await;
+        match category {
+            None => drop(world.complete(&task).await.unwrap()),
+            Some(category) => drop(world.act(fail(&task, category)).await),
+        }
+        id
+    };
+    let add = |execution_id| AddToFlow { flow_id: drawn.flow_id, execution_id, name: None };
+    let done = solo(None).await;
+    world.act(add(done)).await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+    let failed = solo(Some("permanent")).await;
+    world.act(add(failed)).await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Failed);
+    let replayed = world.act(ReplayFlow { flow_id: drawn.flow_id, members: None }).await;
+    assert_eq!(replayed, FlowReplayed::Replayed { members: vec![failed], more: false });
+    world.complete(&world.claim_one().await).await.unwrap();
     assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
 }
 

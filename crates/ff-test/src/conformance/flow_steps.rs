@@ -62,6 +62,21 @@ pub async fn an_idempotency_key_of_a_member_is_one_within_its_flow(world: &World
     assert_eq!(world.flow(first.flow_id).await.node_count, 1);
 }
 
+pub async fn a_flow_grows_one_by_one(world: &World) {
+    let flow = create_flow();
+    let flow_id = flow.flow_id;
+    world.act(flow).await;
+    let mut expected = Vec::new();
+    for n in 0..80 {
+        let within = Some(InFlow { flow_id, name: Some(name(&format!("a-rather-long-name-{n}"))) });
+        expected.push(world.submit(Submit { within, ..world.member_of(flow_id) }).await);
+    }
+    let question = ListFlowMembers { flow_id, from: 0, limit: 100 };
+    let listed = world.backend.ask(question).await.unwrap().items;
+    let listed: Vec<_> = listed.iter().map(|member| member.execution_id).collect();
+    assert_eq!(listed, expected);
+}
+
 pub async fn a_member_belongs_to_one_flow(world: &World) {
     let drawn = world.submit_flow(world.draw(&["a"], &[])).await;
     let partitions = world.backend.settings().partitions;

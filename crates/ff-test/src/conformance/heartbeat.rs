@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use ff_core::error::Code;
-use ff_core::id::ExecutionId;
+use ff_core::id::{ExecutionId, LeaseId};
 use ff_core::limits;
-use ff_core::operation::{Renew, Task};
-use ff_core::state::LaneState;
+use ff_core::operation::{Cancel, Renew, Task};
+use ff_core::state::{CancelSource, LaneState};
 use ff_engine::acts::{self, Beat, Heartbeat, News, Stopped, StoppedBy};
 use tokio::time::timeout;
 
@@ -67,13 +67,60 @@ pub async fn a_cancellation_is_told_for_a_minute(world: &World) {
     assert_eq!(told.leases[0].as_ref().expect_err("ended").code(), Code::ExecutionNotActive);
 }
 
+/// The leases of tasks that the worker is told are cancelled.
+fn cancelled(news: &News) -> Vec<LeaseId> {
+    news.cancellations.iter().map(|it| it.lease_id).collect()
+}
+
+pub async fn cancellations_are_told_whether_listed_or_not(world: &World) {
+    world.act(register("pool-1")).await;
+    let (first, second) = (world.start(world.work()).await, world.start(world.work()).await);
+    world.act(cancel(first.execution_id)).await;
+    world.advance(20_000).await;
+    let told = news(world, &heartbeat(&[]), PATIENCE).await;
+    assert_eq!(cancelled(&told), [first.lease_id], "at once, and before it was ever listed");
+    assert_eq!(told.cancellations[0].reason, "not wanted");
+    // What was told before ends no waiting, and what is new does.
+    let wait = || async { news(world, &heartbeat(&[]), PATIENCE).await };
+    let (told, _) = tokio::join!(wait(), world.act(cancel(second.execution_id)));
+    assert_eq!(cancelled(&told), [first.lease_id, second.lease_id]);
+    world.act(register("pool-1")).await;
+    world.advance(39_999).await;
+    let told = news(world, &heartbeat(&[&first]), Duration::ZERO).await;
+    assert_eq!(cancelled(&told), [first.lease_id, second.lease_id], "once each");
+    world.advance(1).await;
+    assert_eq!(cancelled(&news(world, &heartbeat(&[]), Duration::ZERO).await), [second.lease_id]);
+    world.advance(20_000).await;
+    assert_eq!(cancelled(&news(world, &heartbeat(&[]), Duration::ZERO).await), []);
+}
+
+pub async fn who_cancels_its_own_task_is_not_told(world: &World) {
+    world.act(register("pool-1")).await;
+    let task = world.start(world.work()).await;
+    let fence = Some(task.fence());
+    let source = CancelSource::LeaseHolder;
+    world.act(Cancel { fence, source, ..cancel(task.execution_id) }).await;
+    assert_eq!(cancelled(&news(world, &heartbeat(&[]), Duration::ZERO).await), []);
+}
+
+pub async fn another_boot_is_told_nothing_of_the_one_before(world: &World) {
+    world.act(register("pool-1")).await;
+    let task = world.start(world.work()).await;
+    world.act(cancel(task.execution_id)).await;
+    world.act(crate::fleet::deregister("pool-1")).await;
+    world.act(crate::fleet::note_cancelled("pool-1", task.execution_id)).await;
+    world.act(register("pool-1")).await;
+    assert_eq!(cancelled(&news(world, &heartbeat(&[]), Duration::ZERO).await), []);
+}
+
 pub async fn what_was_cancelled_under_another_lease_is_no_cancellation(world: &World) {
     world.act(register("pool-1")).await;
     let old = world.start(world.work()).await;
     world.act(crate::world::revoke(old.execution_id)).await;
-    world.claim_one().await;
+    let now = world.claim_one().await;
     world.act(cancel(old.execution_id)).await;
-    assert_eq!(news(world, &heartbeat(&[&old]), Duration::ZERO).await.cancellations, []);
+    let told = news(world, &heartbeat(&[&old]), Duration::ZERO).await;
+    assert_eq!(cancelled(&told), [now.lease_id], "its own lease is another");
 }
 
 pub async fn it_tells_of_paused_lanes_and_of_draining(world: &World) {
@@ -144,9 +191,9 @@ pub async fn tasks_that_were_stopped_are_told_unlisted(world: &World) {
     let asked = Heartbeat { after: told.cursor, ..heartbeat(&[]) };
     let wait = || news(world, &asked, PATIENCE);
     let (told, _) = tokio::join!(wait(), world.act(cancel(started[0].execution_id)));
-    let cancelled = (started[0].execution_id, 1, Some("not wanted".to_owned()));
-    assert_eq!(stopped(&told), [cancelled]);
-    assert_eq!(told.cancellations, [], "it was not listed");
+    let first = (started[0].execution_id, 1, Some("not wanted".to_owned()));
+    assert_eq!(stopped(&told), [first]);
+    assert_eq!(cancelled(&told), [started[0].lease_id], "listed or not");
     // Nothing is missed between two heartbeats, whether they wait or not.
     world.act(crate::world::revoke(started[1].execution_id)).await;
     let asked = Heartbeat { after: told.cursor, ..asked };

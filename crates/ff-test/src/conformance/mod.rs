@@ -152,6 +152,8 @@ suite! { ($)
         an_attempt_that_goes_on_by_name_takes_a_slot
         a_policy_that_is_gone_holds_no_grant_up
         a_scheduler_gets_the_best_for_a_worker
+        a_scheduler_gets_what_no_registered_worker_could_run
+        a_full_quota_says_when_to_come_again
         a_grant_of_a_scheduler_holds_its_slots
         a_grant_of_a_scheduler_lapses_with_its_slots
         a_scheduler_passes_what_limits_keep_back
@@ -567,6 +569,8 @@ suite! { ($)
         descendants_behind_a_skipped_member_are_replayed_too
         a_flow_replays_its_failed_part
         handled_failures_are_left_alone
+        many_failures_are_all_named
+        what_comes_back_keeps_its_delay_and_its_hold
         listed_members_are_replayed
         a_wide_replay_is_carried_on
     }
@@ -581,6 +585,7 @@ suite! { ($)
         a_cancel_by_somebody_else_counts_as_a_failure
         the_end_is_told_in_the_step_of_the_last_member
         a_member_that_is_added_reopens_an_ended_flow
+        an_ended_execution_that_is_added_counts_as_it_ended
         flows_are_listed_newest_first_and_by_what_they_are
         tags_of_a_flow_are_merged
         every_event_of_flows_has_its_act
@@ -591,6 +596,7 @@ suite! { ($)
         a_flow_is_made_once
         executions_become_members
         an_idempotency_key_of_a_member_is_one_within_its_flow
+        a_flow_grows_one_by_one
         a_member_belongs_to_one_flow
         an_edge_counts_once_it_is_applied
         an_edge_from_what_has_ended_resolves_when_it_is_applied
@@ -682,6 +688,9 @@ suite! { ($)
     heartbeat {
         it_renews_and_reports_each_lease
         a_cancellation_is_told_for_a_minute
+        another_boot_is_told_nothing_of_the_one_before
+        cancellations_are_told_whether_listed_or_not
+        who_cancels_its_own_task_is_not_told
         what_was_cancelled_under_another_lease_is_no_cancellation
         it_tells_of_paused_lanes_and_of_draining
         waiting_ends_with_news
@@ -839,6 +848,7 @@ suite! { ($)
         a_resumed_claim_takes_no_place
         a_slot_that_is_given_back_keeps_its_place
         jitter_comes_from_the_execution
+        who_waits_comes_after_its_jitter
         another_limit_counts_what_was_admitted
         a_window_that_is_switched_on_begins_empty
         many_claims_are_counted_exactly

@@ -1,13 +1,15 @@
 //! The rate window of a quota policy: in any span of its length at most the limit, and never fewer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ff_core::backend::BackendExt;
+use ff_core::id::ExecutionId;
 use ff_core::limits;
 use ff_core::operation::{Admission, CheckAdmission, UpdateQuotaPolicy};
 use ff_core::read::Due;
-use ff_core::state::{DueKind, QuotaSpec};
+use ff_core::state::{DueKind, PublicState, QuotaSpec};
 
+use super::admission::under;
 use crate::limits::{check, first_lease, rate, tick};
 use crate::world::World;
 
@@ -101,6 +103,48 @@ pub async fn jitter_comes_from_the_execution(world: &World) {
         told.insert(retry_after_ms);
     }
     assert!(told.len() > 5, "it spreads them: {told:?}");
+}
+
+pub async fn who_waits_comes_after_its_jitter(world: &World) {
+    let jitter_ms = 500;
+    let id = world.quota(QuotaSpec { jitter_ms, ..rate(10, 1) }).await;
+    let mut all = BTreeSet::new();
+    for _ in 0..20 {
+        all.insert(world.submit(under(world, &[], Some(id))).await);
+    }
+    let first = world.claim_ids(20).await;
+    assert_eq!(first.len(), 10);
+    let mut told = BTreeMap::new();
+    for execution in all.iter().filter(|execution| !first.contains(execution)) {
+        let slot = first_lease(*execution);
+        let refused = world.act(check(id, slot)).await;
+        let Admission::RateExceeded { retry_after_ms } = refused else { panic!("{refused:?}") };
+        told.insert(*execution, retry_after_ms);
+    }
+    world.pass(SECOND).await;
+    assert_eq!(world.describe_quota(id).await.policy.waiting, 10, "they come one after another");
+    let state = async |id| world.describe(id).await.state.public_state;
+    let mut passed = 1_000;
+    for (execution, at) in sorted(&told) {
+        let early = at.saturating_sub(passed + 1);
+        world.pass(early.cast_signed()).await;
+        passed += early;
+        if passed < at {
+            assert_eq!(state(execution).await, PublicState::RateLimited, "{at} of {told:?}");
+        }
+        world.pass((at - passed).cast_signed()).await;
+        passed = at;
+        assert_eq!(state(execution).await, PublicState::Waiting, "{at} of {told:?}");
+    }
+    assert_eq!(world.claim_ids(20).await.len(), 10);
+    assert_eq!(world.describe_quota(id).await.policy.waiting, 0);
+}
+
+/// By the time at which they were told to come again.
+fn sorted(told: &BTreeMap<ExecutionId, u64>) -> Vec<(ExecutionId, u64)> {
+    let mut all: Vec<_> = told.iter().map(|(id, at)| (*id, *at)).collect();
+    all.sort_by_key(|(_, at)| *at);
+    all
 }
 
 pub async fn another_limit_counts_what_was_admitted(world: &World) {

@@ -15,7 +15,7 @@ use ff_core::state::LaneState;
 
 use crate::fleet::{set_lane, set_namespace};
 use crate::graphs::create_flow;
-use crate::limits::{budget, cap, limits_of, rate};
+use crate::limits::{budget, cap, limits_of, rate, usage};
 use crate::world::{World, code, set_tags, tags};
 
 /// A revision that nothing has.
@@ -72,6 +72,7 @@ pub async fn a_budget_changes_on_condition(world: &World) {
         ..UpdateBudget::new(id)
     };
     refused(world, raise(20, FAR), Code::PreconditionFailed).await;
+    world.act(usage(id, &[("tokens", 3)])).await;
     world.act(raise(20, Some(seen))).await;
     refused(world, raise(30, Some(seen)), Code::PreconditionFailed).await;
     let status = world.status(id).await.expect("a budget");
@@ -88,6 +89,7 @@ pub async fn a_quota_policy_changes_in_part_and_on_condition(world: &World) {
         expected_revision,
     };
     refused(world, change(2, FAR), Code::PreconditionFailed).await;
+    world.admit(id).await;
     world.act(change(2, Some(seen.revision))).await;
     refused(world, change(3, Some(seen.revision)), Code::PreconditionFailed).await;
     let now = world.describe_quota(id).await.policy;

@@ -22,7 +22,8 @@ use ff_core::state::{BlockingReason, BudgetScope, FrameId, HardAction, LaneState
 use uuid::Uuid;
 
 use crate::fleet::{
-    beat, block, deregister, drain, lose, mark_dead, register, set_lane, set_namespace, settle_loss,
+    beat, block, deregister, drain, lose, mark_dead, note_cancelled, register, set_lane,
+    set_namespace, settle_loss,
 };
 use crate::grants::{
     claim_granted, claim_resumed, grant_and_claim, issue_grant, issue_reclaim, reclaim,
@@ -234,6 +235,7 @@ pub async fn no_operation_was_forgotten_above(world: &World) {
     known.push(("deregister_worker", deregister("w-1").into()));
     known.push(("mark_worker_dead", mark_dead("w-1").into()));
     known.push(("settle_worker_loss", settle_loss("w-1").into()));
+    known.push(("note_cancellations", note_cancelled("w-1", world.somebody()).into()));
     known.push(("set_lane", set_lane("work", LaneState::Active).into()));
     known.push(("set_namespace", set_namespace().into()));
     known.push(("attach_budget", attach_budget().into()));

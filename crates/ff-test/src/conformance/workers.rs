@@ -107,10 +107,15 @@ pub async fn a_heartbeat_keeps_a_worker_alive(world: &World) {
     for _ in 0..3 {
         world.pass(SILENCE - 1).await;
         let next_expiry = world.now().await.after(TTL);
-        let (drain, paused_lanes, news) = (false, Vec::new(), false);
         let reply = world.act(beat("w-1")).await;
-        let expected =
-            WorkerBeat::Refreshed { next_expiry, drain, paused_lanes, ttl_ms: TTL, news };
+        let expected = WorkerBeat::Refreshed {
+            next_expiry,
+            drain: false,
+            paused_lanes: Vec::new(),
+            ttl_ms: TTL,
+            news: false,
+            cancelled: Vec::new(),
+        };
         assert_eq!(reply, expected);
     }
     world.advance(SILENCE).await;

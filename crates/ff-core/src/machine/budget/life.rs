@@ -20,7 +20,8 @@ use crate::operation::{
     SettleBudget, Settled, UpdateBudget,
 };
 use crate::state::{
-    Budget, BudgetScope, BudgetWork, Counter, Document, DueKind, LedgerPages, UsageKeyPages,
+    Budget, BudgetScope, BudgetWork, Counter, Document, DueKind, HardAction, LedgerPages, Limits,
+    SoftAction, UsageKeyPages,
 };
 use crate::time::TimestampMs;
 
@@ -66,6 +67,7 @@ fn blank(op: &CreateBudget, fingerprint: [u8; 32], now: TimestampMs) -> Budget {
         reset_interval_ms: op.reset_interval_ms,
         created_at: now,
         fingerprint,
+        definition: 1,
         dimensions: dimensions.collect(),
         hard_breaches: 0,
         soft_breaches: 0,
@@ -86,12 +88,13 @@ pub(in super::super) fn update(
     now: TimestampMs,
 ) -> Result<Step<Settled>, Halt> {
     let mut draft = BudgetDraft::existing(facts, op.budget_id, now)?;
-    let expected = check_revision(op.expected_revision, draft.revision());
+    let expected = check_revision(op.expected_revision, draft.body.definition);
     let room = check_room(&draft.body.dimensions, op.dimensions.keys());
     if let Err(refusal) = expected.and(room) {
         return Err(draft.refuse(refusal));
     }
     let after = &mut draft.body;
+    let before = definition(after);
     for (dimension, limits) in &op.dimensions {
         after.dimensions.entry(dimension.clone()).or_default().limits = *limits;
     }
@@ -101,8 +104,18 @@ pub(in super::super) fn update(
         after.reset_interval_ms = interval;
         after.next_reset_at = after.reset_after(now);
     }
-    let reply = if draft.is_untouched() { Settled::AlreadySatisfied } else { Settled::Done };
-    Ok(draft.close(reply))
+    if definition(after) == before {
+        return Ok(draft.close(Settled::AlreadySatisfied));
+    }
+    after.definition += 1;
+    Ok(draft.close(Settled::Done))
+}
+
+/// All that an update may change.
+fn definition(budget: &Budget) -> (BTreeMap<Dimension, Limits>, HardAction, SoftAction, u64) {
+    let limits = budget.dimensions.iter().map(|(name, counter)| (name.clone(), counter.limits));
+    let Budget { on_hard_limit, on_soft_limit, reset_interval_ms, .. } = budget;
+    (limits.collect(), *on_hard_limit, *on_soft_limit, *reset_interval_ms)
 }
 
 /// Refuses names that would bring a budget beyond its most dimensions.

@@ -8,6 +8,7 @@ use super::super::draft::{Draft, Halt, existing as existing_execution};
 use super::super::rows::{Family, RowChange, RowKey};
 use super::super::step::{Changes, Step};
 use super::pages::{Beside, MEMBERS, MemberRef};
+use super::resolve::is_failure;
 use super::scene::Scene;
 use super::work::WorkItem;
 use super::{existing, not_found, not_terminal, open};
@@ -42,8 +43,12 @@ pub(in super::super) fn add(
     scene.put_flow(DocumentDraft::of(document, now)?);
     let mut draft = Draft::of(execution, now);
     let live = !draft.execution.is_terminal();
+    let failed = draft.execution.phase.terminal().is_some_and(is_failure);
     draft.execution.member = Some(scene.admit(&id, op.execution_id, op.name.clone(), live)?);
     scene.put(draft);
+    if failed {
+        scene.note_failure(op.execution_id)?;
+    }
     scene.follow_up()?;
     let node_count = scene.flow(&id)?.flow().members;
     Ok(Step::done(AddedToFlow::Added { node_count }, scene.finish()))

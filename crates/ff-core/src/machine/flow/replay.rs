@@ -63,7 +63,7 @@ pub(in super::super) fn replay_flow(
         let detail = "some of its members have not ended";
         return Err(Refusal::new(Code::FlowNotTerminal, detail).into());
     }
-    let replayed = match &op.members {
+    let (replayed, more) = match &op.members {
         Some(members) => {
             let mut members = members.clone();
             members.sort_unstable();
@@ -83,44 +83,63 @@ pub(in super::super) fn replay_flow(
                     scene.replay(*member, false)?;
                 }
             }
-            members
+            (members, false)
         }
-        None => {
-            let (replayed, next) = scene.replay_failed(&id, 0)?;
-            if let Some(from) = next {
-                scene.leave_flow_work(&id, WorkItem::ReplayFailed { from })?;
-            }
-            replayed
-        }
+        None => scene.replay_all_failed(&id)?,
     };
-    if replayed.is_empty() {
+    if replayed.is_empty() && !more {
         return Ok(Step::unchanged(FlowReplayed::AlreadySatisfied));
     }
     scene.follow_up()?;
-    Ok(Step::done(FlowReplayed::Replayed { members: replayed }, scene.finish()))
+    Ok(Step::done(FlowReplayed::Replayed { members: replayed, more }, scene.finish()))
 }
 
 impl<F: Facts> Scene<'_, F> {
-    /// Replays failures that nothing handled, from a place on: which, and where to go on.
+    /// Names the failures that nothing handled, replays the first of them, and leaves the rest:
+    /// which, and whether there may be others behind them.
+    fn replay_all_failed(&mut self, id: &DocumentId) -> Result<(Vec<ExecutionId>, bool), Halt> {
+        let noted = self.flow(id)?.flow().failures;
+        let to = noted.min(limits::FLOW_REPLAY_NAMED);
+        let failures = self.failures(id, (0, to))?;
+        self.want(&failures)?;
+        let (mut named, mut first) = (Vec::new(), to);
+        self.for_each((0..).zip(failures), |scene, (place, failure)| {
+            // One that failed again after a replay was noted twice.
+            if scene.is_replayable(failure)? && !named.contains(&failure) {
+                named.push(failure);
+                first = first.min(place);
+            }
+            Ok(())
+        })?;
+        let more = to < noted;
+        if (!named.is_empty() || more)
+            && let Some(from) = self.replay_failed(id, first)?
+        {
+            self.leave_flow_work(id, WorkItem::ReplayFailed { from })?;
+        }
+        Ok((named, more))
+    }
+
+    /// Replays failures that nothing handled, from a place on: where to go on.
     pub(super) fn replay_failed(
         &mut self,
         id: &DocumentId,
         from: u32,
-    ) -> Result<(Vec<ExecutionId>, Option<u32>), Halt> {
+    ) -> Result<Option<u32>, Halt> {
         let noted = self.flow(id)?.flow().failures;
         let to = noted.min(from.saturating_add(limits::FLOW_STEP / 4));
         let failures = self.failures(id, (from, to))?;
         self.want(&failures)?;
-        let mut replayed = Vec::new();
         self.for_each(failures, |scene, failure| {
-            let spent = scene.view(failure)?.is_some_and(|found| check(&found).is_err());
-            if !spent && scene.is_unhandled(failure)? {
-                scene.replay(failure, false)?;
-                replayed.push(failure);
-            }
-            Ok(())
+            if scene.is_replayable(failure)? { scene.replay(failure, false) } else { Ok(()) }
         })?;
-        Ok((replayed, (to < noted).then_some(to)))
+        Ok((to < noted).then_some(to))
+    }
+
+    /// Whether a member failed, nothing handled that, and its policy allows another generation.
+    fn is_replayable(&mut self, id: ExecutionId) -> Result<bool, Halt> {
+        let spent = self.view(id)?.is_some_and(|found| check(&found).is_err());
+        Ok(!spent && self.is_unhandled(id)?)
     }
 
     /// Gives a member another generation.
@@ -287,9 +306,13 @@ impl InEdge {
 }
 
 impl Draft {
-    /// It was skipped because of a member that is replayed.
+    /// It was skipped because of a member that is replayed. What else kept it back still does.
     fn unskip(&mut self) {
-        let causes = Causes { edges: true, ..Causes::default() };
+        let beside = match &mut self.execution.phase {
+            Phase::Terminal(terminal) => terminal.beside_edges.take(),
+            _ => None,
+        };
+        let causes = Causes { edges: true, ..beside.map(|causes| *causes).unwrap_or_default() };
         self.execution.phase = Phase::Runnable(Runnable::new(causes, Next::First, self.now));
         let data = EventData::from([("reason".to_owned(), "upstream_replayed".into())]);
         self.event_with(EventKind::Replayed, data);

@@ -38,15 +38,12 @@ impl<F: Facts> Scene<'_, F> {
             member.group.state = GroupState::Cancelled;
         }
         let (outs, parents) = (member.outs, std::mem::take(&mut member.parents));
-        let facts = self.facts;
         let draft = self.flow_of(id)?;
         let flow = draft.flow_mut();
         flow.live = flow.live.saturating_sub(1);
         let (behind, stopped) = (flow.is_behind(), flow.stops_claims());
         if failed {
-            let noted = flow.failures;
-            flow.failures += 1;
-            draft.append(facts, &FAILURES, noted, id.uuid())?;
+            self.note_failure(id)?;
         }
         for parent in parents {
             self.tell_parent(ExecutionId::new(id.partition(), parent.uuid), parent.wait)?;
@@ -60,6 +57,15 @@ impl<F: Facts> Scene<'_, F> {
             return self.leave_work(id, WorkItem::Resolve { member: id.uuid(), from: 0 });
         }
         self.resolve(id, 0)
+    }
+
+    /// Notes a member that counts as a failure of the flow unless something handles it.
+    pub(super) fn note_failure(&mut self, id: ExecutionId) -> Result<(), Halt> {
+        let facts = self.facts;
+        let draft = self.flow_of(id)?;
+        let noted = draft.flow().failures;
+        draft.flow_mut().failures += 1;
+        draft.append(facts, &FAILURES, noted, id.uuid())
     }
 
     /// Asks at once for all that the record of an ended member says it touches.
@@ -298,7 +304,7 @@ fn resolved_data(
 }
 
 /// Whether an end counts as a failure of the flow unless something handles it.
-fn is_failure(terminal: &Terminal) -> bool {
+pub(super) fn is_failure(terminal: &Terminal) -> bool {
     match terminal.outcome {
         Outcome::Failed | Outcome::Expired => true,
         Outcome::Cancelled => !terminal.cancellation.as_ref().is_some_and(|cancellation| {

@@ -211,7 +211,7 @@ impl<F: Facts> Scene<'_, F> {
                 Ok(None)
             }
             WorkItem::ReplayFailed { from } => {
-                let (_, next) = self.replay_failed(id, from)?;
+                let next = self.replay_failed(id, from)?;
                 Ok(next.map(|from| WorkItem::ReplayFailed { from }))
             }
             WorkItem::Remove { before } => {

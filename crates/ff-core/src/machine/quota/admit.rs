@@ -4,6 +4,7 @@ use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::step::Step;
 use super::draft::QuotaDraft;
+use super::waiting::Pace;
 use super::{slots, waiting, window};
 use crate::check::check_partition;
 use crate::limits;
@@ -33,6 +34,7 @@ pub(in super::super) fn check(
         return Ok(Step::unchanged(Admission::AlreadyAdmitted));
     }
     draft.body.waking.retain(|waking| *waking != id);
+    draft.body.resting.retain(|(_, resting)| *resting != id);
     let reply = match verdict {
         Verdict::Admit => {
             if op.opens_attempt {
@@ -40,7 +42,7 @@ pub(in super::super) fn check(
             }
             slots::take(&mut draft, op.slot);
             // Where there is still room the next ones come.
-            waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES)?;
+            waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES, Pace::Spread)?;
             Admission::Admitted
         }
         Verdict::RateExceeded { retry_after_ms } => {
@@ -87,7 +89,7 @@ pub(in super::super) fn release(
         return Ok(Step::unchanged(AdmissionReleased::default()));
     };
     slots::give_back(facts, &mut draft, op.slot, found)?;
-    let wake = waiting::let_in(facts, &mut draft, 1)?;
+    let wake = waiting::let_in(facts, &mut draft, 1, Pace::AtOnce)?;
     draft.remind();
     Ok(draft.answer(AdmissionReleased { freed: 1, wake }))
 }
@@ -107,7 +109,7 @@ pub(in super::super) fn settle_waking(
     if draft.body.waking.len() == before {
         return Ok(Step::unchanged(Settled::AlreadySatisfied));
     }
-    waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES)?;
+    waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES, Pace::Spread)?;
     waiting::let_in_others(facts, &mut draft, u32::try_from(idle).unwrap_or(u32::MAX))?;
     draft.remind();
     Ok(draft.answer(Settled::Done))

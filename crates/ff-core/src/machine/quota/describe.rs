@@ -37,7 +37,7 @@ pub(in super::super) fn describe(
         }));
     }
     Ok(Some(Box::new(QuotaPolicyDescribed {
-        policy: QuotaPolicySnapshot::of(&document, policy),
+        policy: QuotaPolicySnapshot::of(policy),
         holders,
         next: (end < policy.slots).then_some(end),
     })))

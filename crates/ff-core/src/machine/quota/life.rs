@@ -8,6 +8,7 @@ use super::super::draft::Halt;
 use super::super::revision::check_revision;
 use super::super::step::Step;
 use super::draft::QuotaDraft;
+use super::waiting::Pace;
 use super::{slots, waiting, window};
 use crate::error::{Code, Refusal};
 use crate::id::DocumentId;
@@ -40,6 +41,7 @@ pub(in super::super) fn create(
         namespace: op.namespace.clone(),
         spec: op.spec,
         created_as: op.spec,
+        definition: 1,
         created_at: now,
         window: RateWindow::default(),
         slots: 0,
@@ -50,6 +52,7 @@ pub(in super::super) fn create(
         patrol_at: None,
         waiting: 0,
         wake_at: None,
+        resting: Vec::new(),
         waking: Vec::new(),
         tell_at: None,
     };
@@ -63,15 +66,16 @@ pub(in super::super) fn update(
     now: TimestampMs,
 ) -> Result<Step<QuotaPolicyUpdated>, Halt> {
     let mut draft = QuotaDraft::existing(facts, op.quota_policy_id, now)?;
-    check_revision(op.expected_revision, draft.revision())?;
+    check_revision(op.expected_revision, draft.body.definition)?;
     let spec = op.change.over(&draft.body.spec);
     spec.check()?;
     if draft.body.spec == spec {
         return Ok(Step::unchanged(QuotaPolicyUpdated::default()));
     }
     draft.body.spec = spec;
+    draft.body.definition += 1;
     window::refit(facts, &mut draft)?;
-    let wake = waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES)?;
+    let wake = waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES, Pace::AtOnce)?;
     Ok(draft.answer(QuotaPolicyUpdated { wake }))
 }
 
@@ -103,8 +107,9 @@ pub(in super::super) fn fire(
     if draft.body.patrol_at.is_some_and(|at| at <= now) {
         slots::patrol(facts, &mut draft)?;
     }
+    waiting::rouse(&mut draft);
     if draft.body.wake_at.is_some_and(|at| at <= now) {
-        waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES)?;
+        waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES, Pace::Spread)?;
     }
     draft.remind();
     Ok(Some((due.kind, draft.finish())))

@@ -15,6 +15,15 @@ use crate::limits;
 
 const CHILDREN: u32 = 8;
 
+/// How those come whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Something was given back, or the limits are others.
+    AtOnce,
+    /// The window has opened: each after its own part of the jitter.
+    Spread,
+}
+
 /// Score, lowest first, then id.
 pub(super) type Waiter = (i64, ExecutionId);
 
@@ -55,13 +64,14 @@ pub(super) fn let_in(
     facts: &impl Facts,
     draft: &mut QuotaDraft,
     most: u32,
+    pace: Pace,
 ) -> Result<Vec<ExecutionId>, Halt> {
     if draft.body.waiting == 0 {
         plan(draft);
         return Ok(Vec::new());
     }
-    let room = free(facts, draft)?.min(limits::QUOTA_WAKES).saturating_sub(on_the_way(draft));
-    wake(facts, draft, most.min(room))
+    let room = free(facts, draft)?.saturating_sub(on_the_way(draft));
+    wake(facts, draft, most.min(room), pace)
 }
 
 /// Some who were let in had no use for it: others come in their place, twice as many, while anything
@@ -71,9 +81,8 @@ pub(super) fn let_in_others(
     draft: &mut QuotaDraft,
     idle: u32,
 ) -> Result<Vec<ExecutionId>, Halt> {
-    let most = limits::QUOTA_WAKES.saturating_sub(on_the_way(draft));
-    let count = if free(facts, draft)? == 0 { 0 } else { idle.saturating_mul(2).min(most) };
-    wake(facts, draft, count)
+    let count = if free(facts, draft)? == 0 { 0 } else { idle.saturating_mul(2) };
+    wake(facts, draft, count, Pace::AtOnce)
 }
 
 /// Whether everybody in line can come: then nobody's coming has to be waited for.
@@ -83,27 +92,51 @@ pub(super) fn has_room_for_all(draft: &QuotaDraft) -> bool {
     !policy.spec.limits_rate() && policy.free_slots() >= all
 }
 
-/// Slots and places in the window that nobody has.
+/// Slots and places in the window that nobody has, counted as far as one change wakes.
 fn free(facts: &impl Facts, draft: &QuotaDraft) -> Result<u32, Halt> {
-    Ok(draft.body.free_slots().min(window::free_places(facts, draft)?))
+    let most = limits::QUOTA_WAKES + on_the_way(draft);
+    Ok(draft.body.free_slots().min(window::free_places(facts, draft, most)?))
 }
 
 fn on_the_way(draft: &QuotaDraft) -> u32 {
-    u32::try_from(draft.body.waking.len()).unwrap_or(u32::MAX)
+    u32::try_from(draft.body.waking.len() + draft.body.resting.len()).unwrap_or(u32::MAX)
 }
 
-/// The best so many of the line are on the way.
-fn wake(facts: &impl Facts, draft: &mut QuotaDraft, most: u32) -> Result<Vec<ExecutionId>, Halt> {
-    let count = most.min(draft.body.waiting);
+/// The best so many of the line are on the way: those who come at once.
+fn wake(
+    facts: &impl Facts,
+    draft: &mut QuotaDraft,
+    most: u32,
+    pace: Pace,
+) -> Result<Vec<ExecutionId>, Halt> {
+    let policy = &draft.body;
+    let (spec, waiting) = (policy.spec, policy.waiting);
+    let spreads = pace == Pace::Spread && spec.limits_rate() && spec.jitter_ms > 0;
+    let (bound, there) = match spreads {
+        true => (limits::QUOTA_RESTING, policy.resting.len()),
+        false => (limits::QUOTA_WAKES, policy.waking.len()),
+    };
+    let places = bound.saturating_sub(u32::try_from(there).unwrap_or(bound));
+    let count = most.min(waiting).min(limits::QUOTA_WAKES).min(places);
     let mut woken = Vec::with_capacity(count as usize);
     for _ in 0..count {
         let (_, id) = pop(facts, draft)?;
         draft.row(RowChange::remove(mark(id)));
-        woken.push(id);
+        match if spreads { spec.jitter(id) } else { 0 } {
+            0 => woken.push(id),
+            rest_ms => draft.body.resting.push((draft.now.after(rest_ms), id)),
+        }
     }
     draft.body.waking.extend(&woken);
     plan(draft);
     Ok(woken)
+}
+
+/// Those whose rest is over come.
+pub(super) fn rouse(draft: &mut QuotaDraft) {
+    let (now, policy) = (draft.now, &mut draft.body);
+    let over = policy.resting.extract_if(.., |(at, _)| *at <= now);
+    policy.waking.extend(over.map(|(_, id)| id));
 }
 
 /// Plans when it is looked whether somebody in line may come: when the window opens, or, should

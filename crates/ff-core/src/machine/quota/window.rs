@@ -68,8 +68,12 @@ fn find_edge(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
     Ok(())
 }
 
-/// How many places of the window are free, counted as far as one change wakes.
-pub(super) fn free_places(facts: &impl Facts, draft: &QuotaDraft) -> Result<u32, Halt> {
+/// How many places of the window are free, counted as far as `most_counted`.
+pub(super) fn free_places(
+    facts: &impl Facts,
+    draft: &QuotaDraft,
+    most_counted: u32,
+) -> Result<u32, Halt> {
     let (spec, window) = (draft.body.spec, draft.body.window);
     if !spec.limits_rate() {
         return Ok(u32::MAX);
@@ -77,7 +81,7 @@ pub(super) fn free_places(facts: &impl Facts, draft: &QuotaDraft) -> Result<u32,
     let most = u64::from(spec.max_requests_per_window);
     let never_taken = most.saturating_sub(window.next);
     let oldest = window.next.saturating_sub(most);
-    let end = window.next.min(oldest + u64::from(limits::QUOTA_WAKES));
+    let end = window.next.min(oldest + u64::from(most_counted));
     let left = left_among(facts, draft, oldest, end)?;
     let free = never_taken.saturating_add(left).min(most);
     Ok(u32::try_from(free).unwrap_or(u32::MAX))

@@ -22,11 +22,14 @@ pub struct Page<T> {
     /// On demand: how many there are in all, as far as was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
+    /// Of events: retention removed some before the first item.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gap: bool,
 }
 
 impl<T> Page<T> {
     pub fn new(items: Vec<T>, next_cursor: Option<String>) -> Self {
-        Self { items, next_cursor, count: None }
+        Self { items, next_cursor, count: None, gap: false }
     }
 }
 
@@ -39,12 +42,16 @@ impl<T: ToSchema> PartialSchema for Page<T> {
         let count = ObjectBuilder::new()
             .schema_type(or_null(Type::Integer))
             .description(Some("On demand: how many there are in all, as far as was counted."));
+        let gap = ObjectBuilder::new()
+            .schema_type(Type::Boolean)
+            .description(Some("Of events: retention removed some before the first item."));
         let about = "A page of a list. With a `next_cursor` there is more, also when it is short.";
         ObjectBuilder::new()
             .description(Some(about))
             .property("items", items)
             .property("next_cursor", cursor)
             .property("count", count)
+            .property("gap", gap)
             .required("items")
             .required("next_cursor")
             .into()

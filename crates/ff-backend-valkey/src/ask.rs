@@ -50,11 +50,24 @@ pub(crate) enum Limits {
     Pass,
 }
 
-/// Place in the claim, record and payload of what was taken.
-pub(crate) type Leased = (u32, Entry, bytes::Bytes);
+/// What was taken.
+pub(crate) struct Leased {
+    pub(crate) at: Place,
+    pub(crate) entry: Entry,
+    pub(crate) payload: bytes::Bytes,
+}
 
-/// Place in the claim, place of its lane, record and score of what was set aside.
-pub(crate) type SetAside = (u32, usize, Entry, i64);
+/// Where an entry that was taken stands in the claim, and where it stood in its lane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) number: u32,
+    /// Place of its lane among those of the claim.
+    pub(crate) lane: usize,
+    pub(crate) score: i64,
+}
+
+/// What was set aside.
+pub(crate) type SetAside = (Place, Entry);
 
 /// What one call brought.
 #[derive(Default)]
@@ -197,14 +210,18 @@ fn read_queue(
                 let besides = reply::next(&mut items)?;
                 let (entry, changed) = Entry::decode_claimed(id, record)?;
                 shared.tally.add_changed(changed.as_ref());
-                let place = places.next().copied().unwrap_or(u32::MAX);
+                let number = places.next().copied().unwrap_or(u32::MAX);
+                let before = changed.as_ref().and_then(|changed| changed.before.as_ref());
+                let score = before.and_then(|before| before.queue_place()).map(|it| it.score);
+                let at = Place { number, lane: taking.lane, score: score.unwrap_or(i64::MAX) };
                 if entry.execution.phase.grant().is_some() {
-                    taken.aside.push((place, taking.lane, entry, reply::number(&besides)?));
+                    let at = Place { score: reply::number(&besides)?, ..at };
+                    taken.aside.push((at, entry));
                     continue;
                 }
                 let payload = reply::some_bytes(besides)?;
                 let payload = entry.payload.clone().unwrap_or(payload);
-                taken.tasks.push((place, entry, payload));
+                taken.tasks.push(Leased { at, entry, payload });
             }
         }
     }

@@ -8,11 +8,11 @@ use ff_core::id::{ExecutionId, LeaseId};
 use ff_core::limits;
 use ff_core::machine::{Gate, Needs, Overlay, extras, standing_of};
 use ff_core::operation::{Applicant, Claim, Claimed, Extras, Task};
-use ff_core::rota::Rota;
+use ff_core::rota::{Rota, best_first};
 use ff_core::state::Standing;
 use ff_core::time::TimestampMs;
 
-use crate::ask::{self, Ask, Leased, Limits, SetAside, Taken};
+use crate::ask::{self, Ask, Leased, Limits, Place, SetAside, Taken};
 use crate::commit::ITEMS_MOST;
 use crate::entries::Beside;
 use crate::keys::lane_name;
@@ -251,8 +251,8 @@ struct Round<'a> {
     left_behind: bool,
     /// The worker counts as silent.
     late: bool,
-    tasks: Vec<(u32, Task)>,
-    applicants: Vec<(u32, Applicant)>,
+    tasks: Vec<(Place, Task)>,
+    applicants: Vec<(Place, Applicant)>,
 }
 
 impl<'a> Round<'a> {
@@ -278,13 +278,10 @@ impl<'a> Round<'a> {
     }
 
     /// All that was taken, in its order.
-    fn finish(mut self) -> Option<Claimed> {
-        self.tasks.sort_by_key(|(place, _)| *place);
-        self.applicants.sort_by_key(|(place, _)| *place);
-        Some(Claimed {
-            tasks: self.tasks.into_iter().map(|(_, task)| task).collect(),
-            applicants: self.applicants.into_iter().map(|(_, applicant)| applicant).collect(),
-        })
+    fn finish(self) -> Option<Claimed> {
+        let tasks = in_order(self.tasks, |task| task.execution_id);
+        let applicants = in_order(self.applicants, |applicant| applicant.execution_id);
+        Some(Claimed { tasks, applicants })
     }
 
     async fn carry_out(&mut self, plan: Plan) -> Result<(), EngineError> {
@@ -336,17 +333,17 @@ impl<'a> Round<'a> {
         let taken = self.taken();
         let places = self.tasks.iter().map(|(place, _)| place);
         let mut places = places.chain(self.applicants.iter().map(|(place, _)| place));
-        if places.all(|place| (*place as usize) < taken) {
+        if places.all(|place| (place.number as usize) < taken) {
             self.places = u32::try_from(taken).unwrap_or(u32::MAX);
         }
     }
 
     async fn absorb(&mut self, taken: Taken) -> Result<Vec<ExecutionId>, EngineError> {
         let extras = self.extras(&taken.tasks).await?;
-        for ((place, entry, payload), extras) in taken.tasks.into_iter().zip(extras) {
+        for (Leased { at, entry, payload }, extras) in taken.tasks.into_iter().zip(extras) {
             self.bytes += payload.len() + extras.bytes();
             let task = Task::of(&entry.execution, payload, extras, &self.shared.settings);
-            self.tasks.extend(task.map(|task| (place, task)));
+            self.tasks.extend(task.map(|task| (at, task)));
             self.shared.entries.keep_claimed(&Arc::new(entry));
         }
         self.apply_for(taken.aside).await?;
@@ -361,8 +358,8 @@ impl<'a> Round<'a> {
         let overlay = Overlay::new(Arc::clone(&self.shared.settings));
         let standings = query::with_more(self.shared, overlay, |overlay| {
             let (mut all, mut needs) = (Vec::with_capacity(aside.len()), Needs::default());
-            for (_, lane, entry, _) in &aside {
-                match standing_of(overlay, &self.entered.under[*lane], &entry.execution) {
+            for (at, entry) in &aside {
+                match standing_of(overlay, &self.entered.under[at.lane], &entry.execution) {
                     Ok(standing) => all.push(standing),
                     Err(lacking) => needs.merge(lacking),
                 }
@@ -370,10 +367,10 @@ impl<'a> Round<'a> {
             if needs.is_empty() { Ok(Ok(all)) } else { Err(needs) }
         })
         .await?;
-        for ((place, _, entry, score), standing) in aside.into_iter().zip(standings) {
-            let lease_id = LeaseId::from_seed(self.claim.seed, place);
-            let applicant = Applicant::of(&entry.execution, lease_id, score, standing);
-            self.applicants.push((place, applicant));
+        for ((at, entry), standing) in aside.into_iter().zip(standings) {
+            let lease_id = LeaseId::from_seed(self.claim.seed, at.number);
+            let applicant = Applicant::of(&entry.execution, lease_id, at.score, standing);
+            self.applicants.push((at, applicant));
             self.shared.entries.keep_claimed(&Arc::new(entry));
         }
         Ok(())
@@ -383,7 +380,7 @@ impl<'a> Round<'a> {
     /// child may be replayed without a change of the parent that waited for it: children are read.
     fn beside(&self, tasks: &[Leased]) -> Overlay {
         let mut overlay = Overlay::new(Arc::clone(&self.shared.settings));
-        for (_, Entry { execution, .. }, _) in tasks {
+        for Leased { entry: Entry { execution, .. }, .. } in tasks {
             let before = execution.revision.saturating_sub(1);
             let Beside { rows, ended } = self.shared.entries.beside(execution.id, before);
             for (key, bytes) in rows {
@@ -406,7 +403,7 @@ impl<'a> Round<'a> {
         query::with_more(self.shared, self.beside(tasks), |overlay| {
             let (mut all, mut needs) = (Vec::with_capacity(tasks.len()), Needs::default());
             let mut bytes = self.bytes;
-            for (_, entry, payload) in tasks {
+            for Leased { entry, payload, .. } in tasks {
                 bytes += payload.len();
                 // Only the first task of a claim may carry more than this: bodies that do not fit
                 // are left for its worker to read.
@@ -428,6 +425,15 @@ impl<'a> Round<'a> {
         })
         .await
     }
+}
+
+/// Lanes in the order in which they were chosen, and in each of them the best first: which entries
+/// queues had was a guess when they were.
+fn in_order<T>(mut taken: Vec<(Place, T)>, id: impl Fn(&T) -> ExecutionId) -> Vec<T> {
+    taken.sort_by_key(|(place, _)| place.number);
+    let lane = |(place, _): &(Place, T)| place.lane;
+    let order = |(place, it): &(Place, T)| (place.score, id(it).uuid());
+    best_first(taken, lane, order).into_iter().map(|(_, it)| it).collect()
 }
 
 /// Cuts takings into calls: of one lane, in a cluster of one partition, of at most so many tasks.

@@ -15,6 +15,7 @@ use ff_core::id::{ExecutionId, Home};
 use ff_core::operation::Claim;
 use ff_core::rota::Rota;
 use redis::{Cmd, Value};
+use uuid::Uuid;
 
 use crate::classes::class_in;
 use crate::everywhere::{Missing, Tour};
@@ -27,6 +28,9 @@ const FRESH: Duration = Duration::from_millis(50);
 
 /// How many entries stand behind a front of which only that is known: any number.
 const ANY: u32 = u32::MAX;
+
+/// Behind every entry of the same score.
+const LAST: ExecutionId = ExecutionId::new(u16::MAX, Uuid::max());
 
 /// Lanes that a process remembers; beyond that it forgets those it has not claimed from just now.
 const LANES_MOST: usize = 1000;
@@ -275,7 +279,8 @@ impl Views {
             }
         }
         for taking in &mut plan.takings {
-            let beside = views[&lanes[taking.lane]].best_beside(taking, &claim.capabilities);
+            let view = &views[&lanes[taking.lane]];
+            let beside = view.best_beside(taking, &claim.capabilities, slack_ms);
             taking.bound = beside.map(|beside| taking.bound.map_or(beside, |b| b.max(beside)));
         }
         plan
@@ -313,17 +318,20 @@ impl LaneView {
         ranked.min().map(|(_, n)| n)
     }
 
-    /// The best entry known in the other queues that these capabilities cover.
+    /// The best entry in the other queues that these capabilities cover, known or expected. What is
+    /// expected may not be there: then less is taken than there is, and the next round knows.
     fn best_beside(
         &self,
         taking: &Taking,
         capabilities: &Capabilities,
+        slack_ms: u32,
     ) -> Option<(i64, ExecutionId)> {
         let others = self.queues.iter().filter(|queue| {
             (queue.partition != taking.partition || queue.name != taking.queue)
                 && capabilities.covers(&queue.required)
         });
-        others.filter_map(|q| q.front.first()).map(|front| (front.score, front.id)).min()
+        let ranks = others.filter_map(|queue| queue.rank(slack_ms, Trust::Promises));
+        ranks.map(|(score, id)| (score, id.unwrap_or(LAST))).min()
     }
 }
 

@@ -10,20 +10,21 @@
 //! its execution whether it became a lease.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use crate::act;
 use crate::backend::{Backend, BackendExt};
 use crate::errand;
 use crate::error::{EngineError, Refusal};
-use crate::id::{BudgetId, LaneId, LeaseId};
+use crate::id::{BudgetId, LeaseId};
 use crate::limits;
 use crate::operation::{
     AdmissionVoided, Applicant, Claim, ClaimForWorker, ClaimGrant, Claimed, Command, LaneOrder,
     LaneShare, Reply, Task, VoidAdmission,
 };
 use crate::read::GetBudgetStatus;
+use crate::rota::best_first;
 use crate::routes;
 use crate::state::{AdmissionReason, Breach, LimitId};
 
@@ -127,20 +128,14 @@ impl Tasks {
         self.found.len() >= self.max as usize
     }
 
-    /// Lanes keep the places that they have among each other; in each of them the best task comes first.
-    fn best_first(mut self) -> Vec<Task> {
+    /// All of them, in their order.
+    fn best_first(self) -> Vec<Task> {
         if !self.mixed {
             return self.found;
         }
-        let lanes: Vec<LaneId> = self.found.iter().map(|task| task.lane.clone()).collect();
         let order =
             |task: &Task| (Reverse(task.priority), task.created_at, task.execution_id.uuid());
-        self.found.sort_by_key(order);
-        let mut by_lane: HashMap<LaneId, VecDeque<Task>> = HashMap::new();
-        for task in self.found {
-            by_lane.entry(task.lane.clone()).or_default().push_back(task);
-        }
-        lanes.iter().filter_map(|lane| by_lane.get_mut(lane)?.pop_front()).collect()
+        best_first(self.found, |task| task.lane.clone(), order)
     }
 }
 

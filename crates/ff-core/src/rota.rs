@@ -4,6 +4,9 @@
 //! charges it the sum of all weights. Credits travel with the claim, so a store that keeps nothing
 //! of a worker still serves its lanes in proportion over many claims.
 
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+
 use crate::operation::{LaneOrder, LaneShare, Task};
 
 /// The rota of one claim.
@@ -78,6 +81,21 @@ pub fn charged(shares: &[LaneShare], order: LaneOrder, tasks: &[Task]) -> Vec<La
         share.credit = share.credit.clamp(-round, round);
     }
     shares
+}
+
+/// Lanes keep the places that they have among each other; in each of them the best comes first.
+pub fn best_first<T, L: Eq + Hash, K: Ord>(
+    mut found: Vec<T>,
+    lane: impl Fn(&T) -> L,
+    order: impl FnMut(&T) -> K,
+) -> Vec<T> {
+    let lanes: Vec<L> = found.iter().map(&lane).collect();
+    found.sort_by_key(order);
+    let mut by_lane: HashMap<L, VecDeque<T>> = HashMap::new();
+    for each in found {
+        by_lane.entry(lane(&each)).or_default().push_back(each);
+    }
+    lanes.iter().filter_map(|lane| by_lane.get_mut(lane)?.pop_front()).collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use ff_core::operation::{Claim, Submit, Task};
 use ff_test::registered::registration_of;
 use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
 use ff_test::workload;
-use ff_test::world::{PATIENCE, capabilities, complete, policy};
+use ff_test::world::{PATIENCE, cancel, capabilities, complete, policy};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -191,6 +191,68 @@ async fn a_higher_priority_in_another_partition_is_found_in_time() {
 async fn a_higher_priority_on_another_node_is_found_in_time() {
     let cluster = Cluster::start(&ClusterOptions::default());
     priority_is_found_in_time(&cluster.url()).await;
+}
+
+/// Priorities of what one claim gets, in its order.
+async fn priorities(store: &ValkeyStore, max: u32) -> Vec<u16> {
+    let tasks = store.claim(claim(max), Duration::ZERO).await.unwrap();
+    tasks.iter().map(|task| task.priority).collect()
+}
+
+/// The best entry of a queue is gone, which only that queue's next claim notices.
+async fn what_is_gone_hides_nobody(url: &str) {
+    let (submitting, claiming) = (open(url).await, open(url).await);
+    let submit = async |priority, partition| {
+        let execution_id = ExecutionId::new(partition, Uuid::now_v7());
+        submitting.call(Submit { execution_id, ..work(&submitting, priority) }).await.unwrap();
+        execution_id
+    };
+    let best = submit(9, 5).await;
+    submit(2, 5).await;
+    submit(4, 6).await;
+    submit(3, 7).await;
+    submitting.call(cancel(best)).await.unwrap();
+    for expected in [4, 3, 2] {
+        assert_eq!(priorities(&claiming, 1).await, [expected]);
+    }
+    assert!(priorities(&claiming, 1).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_best_and_is_gone_hides_nobody() {
+    let server = Server::start(ServerOptions::default());
+    what_is_gone_hides_nobody(&server.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_best_and_is_gone_hides_nobody_in_a_cluster() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    what_is_gone_hides_nobody(&cluster.url()).await;
+}
+
+async fn claims_take_the_best(url: &str) {
+    let (submitting, claiming) = (open(url).await, open(url).await);
+    for number in 0..60 {
+        submitting.call(work(&submitting, number % 7)).await.unwrap();
+    }
+    let mut expected: Vec<u16> = (0..60).map(|number| number % 7).collect();
+    expected.sort_unstable_by(|a, b| b.cmp(a));
+    for max in [1, 8, 13, 100] {
+        let now: Vec<u16> = expected.drain(..expected.len().min(max as usize)).collect();
+        assert_eq!(priorities(&claiming, max).await, now, "of {max}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_of_many_takes_the_best_and_in_order() {
+    let server = Server::start(ServerOptions::default());
+    claims_take_the_best(&server.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_of_many_takes_the_best_and_in_order_in_a_cluster() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    claims_take_the_best(&cluster.url()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

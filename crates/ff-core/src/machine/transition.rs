@@ -35,7 +35,7 @@ impl Draft {
             at: self.now,
             cancellation,
             kept_until: self.now.after(kept_ms),
-            beside_edges: None,
+            delay: None,
         });
     }
 
@@ -75,15 +75,13 @@ impl Draft {
 
     /// It can never run.
     pub(super) fn skip(&mut self, settings: &Settings) {
-        let beside = match &mut self.execution.phase {
-            Phase::Runnable(Runnable { causes, .. }) => {
-                Causes { hold: causes.hold.take(), delay: causes.delay, ..Causes::default() }
-            }
-            _ => Causes::default(),
+        let going_on = match &self.execution.phase {
+            Phase::Runnable(Runnable { causes, .. }) => causes.delay,
+            _ => None,
         };
         self.end(Outcome::Skipped, None, settings);
-        if let Phase::Terminal(terminal) = &mut self.execution.phase {
-            terminal.beside_edges = (!beside.is_empty()).then(|| Box::new(beside));
+        if let Phase::Terminal(Terminal { delay, .. }) = &mut self.execution.phase {
+            *delay = going_on;
         }
         self.event(EventKind::Skipped);
     }

@@ -117,8 +117,8 @@ pub struct Terminal {
     pub cancellation: Option<Cancellation>,
     /// When the execution is removed.
     pub kept_until: TimestampMs,
-    /// Of one that was skipped: what kept it from running besides its edges, should it come back.
-    pub beside_edges: Option<Box<Causes>>,
+    /// Of one that was skipped: the delay that went on underneath, should it come back.
+    pub delay: Option<Delay>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

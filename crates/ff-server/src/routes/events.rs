@@ -201,13 +201,13 @@ async fn of_one(call: Call, of: Of, filter: EventFilter) -> Result<Response, Fai
         let cursor = call.backend().events(now, Duration::ZERO).await?.cursor;
         let place = call.app.admit_tail()?;
         let app = Arc::clone(&call.app);
-        let feed = OfOne { app, of, scope, after_seq, filter, cursor };
+        let feed = OfOne { app, of, scope, after_seq, filter, cursor, gap_told: None };
         return Ok(sse::response(feed, &call, place));
     }
     let page = of.list(&call.app, after_seq, paging.limit()).await?;
     let items: Vec<Event> = page.items.into_iter().map(Into::into).collect();
     let next_cursor = page.next.map(|seq| cursor::encode(&scope, &seq));
-    reply::page(&call, &Page::new(items, next_cursor))
+    reply::page(&call, &Page { gap: page.gap, ..Page::new(items, next_cursor) })
 }
 
 /// Follows one execution or flow. The log as a whole tells when to look.
@@ -218,13 +218,15 @@ struct OfOne {
     after_seq: u64,
     filter: EventFilter,
     cursor: String,
+    /// Behind which event the last gap was told: until there is another one, it is the same gap.
+    gap_told: Option<u64>,
 }
 
 impl OfOne {
     async fn look(&mut self) -> Result<Chunk, EngineError> {
         let page = self.of.list(&self.app, self.after_seq, limits::PAGE_MAX).await?;
         let mut chunk = Chunk::default();
-        if page.gap {
+        if page.gap && self.gap_told.replace(self.after_seq) != Some(self.after_seq) {
             chunk.push(None, "gap", &serde_json::json!({}));
         }
         for envelope in page.items {

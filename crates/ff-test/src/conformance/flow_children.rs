@@ -7,7 +7,7 @@ use ff_core::event::EventKind;
 use ff_core::operation::{InFlow, Replay, Submit, Task};
 use ff_core::state::{CancelPolicy, Outcome, PublicState};
 
-use crate::graphs::{stage, wait_children};
+use crate::graphs::{let_run, stage, wait_children};
 use crate::world::{World, cancel, code};
 
 use PublicState::{Resumable, WaitingChildren};
@@ -166,4 +166,15 @@ pub async fn an_edge_to_the_parent_does_not_count_twice(world: &World) {
     world.act(wait_children(&task, Some(vec![drawn.id("a")]))).await;
     world.run(&drawn, "a").await;
     assert_eq!(world.public_state(drawn.id("p")).await, Resumable);
+}
+
+pub async fn an_upstream_that_is_waited_for_is_told_once(world: &World) {
+    let drawing = world.draw(&["a", "b", "p"], &["a>p", "b>p"]).join("p", let_run(1));
+    let drawn = world.submit_flow(drawing).await;
+    world.run(&drawn, "a").await;
+    let task = world.take(&drawn, "p").await;
+    world.act(wait_children(&task, None)).await;
+    world.run(&drawn, "b").await;
+    let task = world.take(&drawn, "p").await;
+    assert_eq!(task.extras.inputs.keys().collect::<Vec<_>>(), ["a", "b"]);
 }

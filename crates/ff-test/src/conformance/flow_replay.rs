@@ -5,10 +5,11 @@ use ff_core::content::Content;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
 use ff_core::operation::{Complete, FlowReplayed, GraphEdge, Replay, ReplayFlow};
-use ff_core::state::{EdgeKind, FlowState, PublicState};
+use ff_core::state::{AttemptType, EdgeKind, FlowState, Outcome, PublicState};
 
-use crate::graphs::{Drawn, any_of};
-use crate::world::{World, code, complete};
+use crate::grants::grant_and_claim;
+use crate::graphs::{Drawn, any_of, wait_children};
+use crate::world::{World, cancel, code, complete, revoke};
 
 use PublicState::{Completed, Delayed, Failed, Skipped, Waiting, WaitingChildren};
 
@@ -183,19 +184,126 @@ pub async fn a_flow_replays_its_failed_part(world: &World) {
     assert_eq!(world.act(replay_flow(&drawn)).await, FlowReplayed::AlreadySatisfied);
 }
 
-pub async fn what_comes_back_keeps_its_delay_and_its_hold(world: &World) {
+pub async fn what_comes_back_keeps_its_delay(world: &World) {
     let later = world.now().await.after(60_000);
-    let drawing = world.draw(&["a", "d", "h"], &["a>d", "a>h"]);
+    let drawing = world.draw(&["a", "d"], &["a>d"]);
     let drawing = drawing.with("d", |submit| submit.delay_until = Some(later));
-    let drawn = world.submit_flow(drawing.with("h", |submit| submit.held = true)).await;
+    let drawn = world.submit_flow(drawing).await;
     world.break_down(&drawn, "a").await;
-    assert_eq!(world.states(&drawn, &["d", "h"]).await, [Skipped, Skipped]);
+    assert_eq!(world.states(&drawn, &["d"]).await, [Skipped]);
     world.act(replay_flow(&drawn)).await;
+    assert_eq!(world.states(&drawn, &["d"]).await, [WaitingChildren]);
     world.run(&drawn, "a").await;
-    assert_eq!(world.states(&drawn, &["d", "h"]).await, [Delayed, Waiting]);
-    assert_eq!(world.claim_ids(5).await, []);
+    assert_eq!(world.states(&drawn, &["d"]).await, [Delayed]);
     world.pass(60_000).await;
     assert_eq!(world.claim_ids(5).await, [drawn.id("d")]);
+}
+
+/// A member cancelled before it began, and an upstream that failed: both are replayed.
+pub async fn what_was_cancelled_before_it_began_waits_again(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b"], &["a>b"])).await;
+    world.act(cancel(drawn.id("b"))).await;
+    world.break_down(&drawn, "a").await;
+    world.act(replay_flow(&drawn)).await;
+    assert_eq!(world.states(&drawn, &["a", "b"]).await, [Waiting, WaitingChildren]);
+    world.run(&drawn, "a").await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [Waiting]);
+    world.run(&drawn, "b").await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn a_replayed_descendant_that_is_replayed_again_still_waits(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b"], &["a>b"])).await;
+    world.run(&drawn, "a").await;
+    world.run(&drawn, "b").await;
+    world.act(Replay { descendants: true, ..replay(&drawn, "a") }).await;
+    world.act(cancel(drawn.id("b"))).await;
+    let reply = world.act(replay(&drawn, "b")).await;
+    assert_eq!((reply.public_state, reply.unresolved), (WaitingChildren, 1));
+    world.run(&drawn, "a").await;
+    let task = world.take(&drawn, "b").await;
+    assert_eq!(task.extras.inputs["a"].outcome, Outcome::Success);
+}
+
+pub async fn edges_into_what_never_began_are_taken_back(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b"], &["a>b"])).await;
+    world.run(&drawn, "a").await;
+    world.act(cancel(drawn.id("b"))).await;
+    world.act(replay(&drawn, "a")).await;
+    world.break_down(&drawn, "a").await;
+    let reply = world.act(replay(&drawn, "b")).await;
+    assert_eq!(reply.public_state, Skipped, "its only upstream has failed this time");
+    world.act(replay(&drawn, "a")).await;
+    world.run(&drawn, "a").await;
+    world.run(&drawn, "b").await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn a_parent_waits_for_a_child_that_is_replayed(world: &World) {
+    for ends_first in [true, false] {
+        let drawn = world.submit_flow(world.draw(&["p", "k", "l"], &[])).await;
+        let children = || Some(vec![drawn.id("k"), drawn.id("l")]);
+        if ends_first {
+            world.break_down(&drawn, "k").await;
+        }
+        let task = world.take(&drawn, "p").await;
+        world.act(wait_children(&task, children())).await;
+        if !ends_first {
+            world.break_down(&drawn, "k").await;
+        }
+        world.act(replay(&drawn, "k")).await;
+        world.run(&drawn, "l").await;
+        assert_eq!(world.states(&drawn, &["p"]).await, [WaitingChildren]);
+        world.run(&drawn, "k").await;
+        let task = world.act(grant_and_claim(drawn.id("p"))).await;
+        let outcomes: Vec<_> = task.extras.inputs.values().map(|input| input.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Success; 2]);
+    }
+}
+
+pub async fn inputs_outlive_the_replay_of_an_upstream(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "d"], &["a>d"])).await;
+    world.run(&drawn, "a").await;
+    world.take(&drawn, "d").await;
+    world.act(replay(&drawn, "a")).await;
+    for begins in [false, true] {
+        if begins {
+            world.take(&drawn, "a").await;
+        }
+        world.act(revoke(drawn.id("d"))).await;
+        let task = world.take(&drawn, "d").await;
+        let input = &task.extras.inputs["a"];
+        assert_eq!((input.outcome, input.inline), (Outcome::Success, !begins));
+        let result = input.result.as_ref().map(|result| &result.bytes[..]);
+        assert_eq!(result, (!begins).then_some(&b"result of a"[..]), "or it is fetched");
+    }
+}
+
+pub async fn what_failed_behind_a_failure_waits_for_it(world: &World) {
+    let drawing = world.draw(&["a", "x", "b"], &["a>x", "x>b"]).kind("x>b", EdgeKind::Always);
+    let drawn = world.submit_flow(drawing).await;
+    world.break_down(&drawn, "a").await;
+    world.break_down(&drawn, "b").await;
+    world.act(replay_flow(&drawn)).await;
+    let states = world.states(&drawn, &["a", "x", "b"]).await;
+    assert_eq!(states, [Waiting, WaitingChildren, WaitingChildren]);
+    for name in ["a", "x", "b"] {
+        world.run(&drawn, name).await;
+    }
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn a_skipped_member_that_had_run_before_is_replayed(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b"], &["a>b"])).await;
+    world.run(&drawn, "a").await;
+    world.break_down(&drawn, "b").await;
+    world.act(Replay { descendants: true, ..replay(&drawn, "a") }).await;
+    world.break_down(&drawn, "a").await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [Skipped]);
+    world.act(replay(&drawn, "a")).await;
+    world.run(&drawn, "a").await;
+    let task = world.take(&drawn, "b").await;
+    assert_eq!((task.attempt_index, task.attempt_type), (1, AttemptType::Replay));
 }
 
 pub async fn many_failures_are_all_named(world: &World) {

@@ -520,6 +520,7 @@ suite! { ($)
         the_parent_goes_on_when_every_child_has_ended
         children_that_have_ended_already_are_not_waited_for
         a_child_that_was_replayed_meanwhile_is_not_told
+        an_upstream_that_is_waited_for_is_told_once
         without_children_it_goes_on_at_once
         by_default_it_waits_for_its_upstreams
         a_parent_may_make_its_children
@@ -570,7 +571,14 @@ suite! { ($)
         a_flow_replays_its_failed_part
         handled_failures_are_left_alone
         many_failures_are_all_named
-        what_comes_back_keeps_its_delay_and_its_hold
+        what_comes_back_keeps_its_delay
+        what_was_cancelled_before_it_began_waits_again
+        a_replayed_descendant_that_is_replayed_again_still_waits
+        edges_into_what_never_began_are_taken_back
+        a_parent_waits_for_a_child_that_is_replayed
+        inputs_outlive_the_replay_of_an_upstream
+        what_failed_behind_a_failure_waits_for_it
+        a_skipped_member_that_had_run_before_is_replayed
         listed_members_are_replayed
         a_wide_replay_is_carried_on
     }

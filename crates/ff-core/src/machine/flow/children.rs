@@ -139,31 +139,45 @@ impl<F: Facts> Scene<'_, F> {
         let Some(children) = draft.execution.phase.children().filter(|c| c.wait == wait) else {
             return Ok(None);
         };
-        let to = children.total.min(from.saturating_add(limits::FLOW_STEP));
+        let total = children.total;
+        let to = total.min(from.saturating_add(limits::FLOW_STEP));
         let uuids: Vec<Uuid> =
             self.member(parent)?.items(facts, &parent.into(), &CHILDREN, (from, to))?;
         let ids: Vec<_> =
             uuids.into_iter().map(|uuid| ExecutionId::new(parent.partition(), uuid)).collect();
         self.want(&ids)?;
-        let mut ended = 0;
-        for id in ids {
-            match self.draft(id)? {
-                Some(draft) if !draft.execution.is_terminal() => {
-                    draft.member_mut()?.parents.push(Parent { uuid: parent.uuid(), wait });
-                }
-                // It has ended, perhaps so long ago that it is gone.
-                _ => ended += 1,
-            }
-        }
+        let whole = from == 0 && to == total;
+        let ended = self.meet(&ids, Parent { uuid: parent.uuid(), wait }, whole)?;
         let draft = self.member(parent)?;
         if let Some(children) = draft.execution.phase.children_mut() {
             (children.told, children.ended) = (to, children.ended + ended);
         }
-        let total = draft.execution.phase.children().map_or(to, |children| children.total);
         if from > 0 && draft.rest_if_over() {
             draft.event(EventKind::Unblocked);
         }
         Ok((to < total).then_some(to))
+    }
+
+    /// Tells these children who waits for them: how many have ended. Those are told as well, since
+    /// they may be replayed while others are waited for; if these are all, and all have ended, nobody
+    /// waits.
+    fn meet(&mut self, ids: &[ExecutionId], parent: Parent, whole: bool) -> Result<u32, Halt> {
+        let mut ended = 0;
+        for id in ids {
+            // One may have ended so long ago that it is gone.
+            ended += u32::from(self.view(*id)?.is_none_or(|child| child.is_terminal()));
+        }
+        if whole && ended as usize == ids.len() {
+            return Ok(ended);
+        }
+        for id in ids {
+            if let Some(draft) = self.draft(*id)? {
+                let parents = &mut draft.member_mut()?.parents;
+                parents.retain(|known| known.uuid != parent.uuid);
+                parents.push(parent);
+            }
+        }
+        Ok(ended)
     }
 }
 

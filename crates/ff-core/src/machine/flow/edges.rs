@@ -17,7 +17,7 @@ use crate::operation::{
     ApplyEdge, EdgeApplied, EdgeResolution, EdgeStaged, GroupSet, NewEdge, ResolveEdge,
     SetGroupPolicy, StageEdge,
 };
-use crate::state::{EdgeState, Flow, GroupState};
+use crate::state::{EdgeState, Flow, GroupState, Outcome};
 use crate::time::TimestampMs;
 
 pub(in super::super) fn stage(
@@ -276,7 +276,7 @@ pub(in super::super) fn resolve(
     };
     let state = edge.kind.resolved_by(outcome);
     scene.resolve_edge(from, outcome, &edge)?;
-    let fix = |fixed: &mut Option<EdgeState>| *fixed = Some(state);
+    let fix = |fixed: &mut Option<Outcome>| *fixed = Some(outcome);
     scene.member(from)?.change_item(
         facts,
         &OUT,

@@ -11,7 +11,7 @@ use super::pages::{CHILDREN, IN, InEdge};
 use crate::id::{DocumentId, ExecutionId};
 use crate::limits;
 use crate::operation::Input;
-use crate::state::{EdgeState, Execution, Member};
+use crate::state::{EdgeState, Execution, Member, Outcome};
 
 /// Outcomes and results by the names of edges: of every satisfied edge, and of the children that the
 /// attempt waited for. Results come along as long as they have at most `most` bytes.
@@ -21,11 +21,15 @@ pub(in super::super) fn inputs(
     most: usize,
 ) -> Result<BTreeMap<String, Input>, Halt> {
     let Some(member) = &execution.member else { return Ok(BTreeMap::new()) };
-    let edges = satisfied(facts, execution, member)?;
-    let children = children(facts, execution, member)?;
-    let found: Vec<_> = edges.into_iter().chain(children).collect();
+    let mut found = satisfied(facts, execution, member)?;
+    for child in children(facts, execution, member)? {
+        // An upstream that was waited for as well is told once.
+        if found.iter().all(|known| known.upstream.id != child.upstream.id) {
+            found.push(child);
+        }
+    }
     let mut left = most.min(limits::INPUT_BYTES);
-    let mut fits = |upstream: &Execution| match result_bytes(upstream) {
+    let mut fits = |told: &Told| match told.result_bytes() {
         None => false,
         Some(bytes) => {
             let fits = bytes <= left;
@@ -33,30 +37,46 @@ pub(in super::super) fn inputs(
             fits
         }
     };
-    let inline: Vec<bool> = found.iter().map(|(_, upstream)| fits(upstream)).collect();
+    let inline: Vec<bool> = found.iter().map(&mut fits).collect();
     let mut needs = Needs::default();
-    for ((_, upstream), inline) in found.iter().zip(&inline) {
-        if *inline {
-            needs.note(facts.result(upstream.id));
-        }
+    for (told, _) in found.iter().zip(&inline).filter(|(_, inline)| **inline) {
+        needs.note(facts.result(told.upstream.id));
     }
     needs.into_result()?;
     let mut inputs = BTreeMap::new();
-    for ((name, upstream), inline) in found.into_iter().zip(inline) {
-        let Some(terminal) = upstream.phase.terminal() else { continue };
-        let result = if inline { facts.result(upstream.id)? } else { None };
-        let input = Input {
-            execution_id: upstream.id,
-            outcome: terminal.outcome,
-            inline: inline || result_bytes(&upstream).is_none(),
-            result,
-        };
+    for (told, carried) in found.into_iter().zip(inline) {
+        let inline = carried || told.has_nothing();
+        let Told { name, upstream, outcome } = told;
+        let execution_id = upstream.id;
+        let result = if carried { facts.result(execution_id)? } else { None };
+        let input = Input { execution_id, outcome, inline, result };
         // Names that users chose may be the same; ids never are.
-        let id = upstream.id.to_string();
-        let name = if inputs.contains_key(&name) { id } else { name };
+        let name = if inputs.contains_key(&name) { execution_id.to_string() } else { name };
         inputs.insert(name, input);
     }
     Ok(inputs)
+}
+
+/// What a task is told of one member.
+struct Told {
+    name: String,
+    upstream: Arc<Execution>,
+    outcome: Outcome,
+}
+
+impl Told {
+    /// The size of the result that its newest attempt ended with.
+    fn result_bytes(&self) -> Option<usize> {
+        let attempt = self.upstream.attempt.as_ref()?;
+        attempt.result_bytes.map(|bytes| bytes as usize)
+    }
+
+    /// Whether there is no result to be fetched either. One that was replayed keeps that of the
+    /// generation before, whatever its newest attempt has.
+    fn has_nothing(&self) -> bool {
+        let is_replayed = !self.upstream.is_terminal() && self.outcome == Outcome::Success;
+        self.result_bytes().is_none() && !is_replayed
+    }
 }
 
 /// Asks at once for all that the record of a member says its start touches.
@@ -73,7 +93,7 @@ fn satisfied(
     facts: &impl Facts,
     execution: &Execution,
     member: &Member,
-) -> Result<Vec<(String, Arc<Execution>)>, Halt> {
+) -> Result<Vec<Told>, Halt> {
     let id = execution.id;
     let edges: Vec<InEdge> = IN.stored_items(facts, &id.into(), (0, member.ins))?;
     let upstream = |edge: &InEdge| ExecutionId::new(id.partition(), edge.from);
@@ -82,8 +102,11 @@ fn satisfied(
     let mut found = Vec::new();
     for edge in edges {
         let Some(upstream) = facts.execution(upstream(&edge))? else { continue };
-        if edge.state(&upstream) == EdgeState::Satisfied {
-            found.push((edge.name.unwrap_or_else(|| name_of(&upstream)), upstream));
+        let outcome = upstream.phase.terminal().map(|terminal| terminal.outcome);
+        let outcome = edge.fixed.or(outcome);
+        if let (EdgeState::Satisfied, Some(outcome)) = (edge.state(&upstream), outcome) {
+            let name = edge.name.unwrap_or_else(|| name_of(&upstream));
+            found.push(Told { name, upstream, outcome });
         }
     }
     Ok(found)
@@ -94,7 +117,7 @@ fn children(
     facts: &impl Facts,
     execution: &Execution,
     member: &Member,
-) -> Result<Vec<(String, Arc<Execution>)>, Halt> {
+) -> Result<Vec<Told>, Halt> {
     let attempt = execution.attempt.as_ref().map(|attempt| attempt.index);
     if member.children == 0 || attempt != Some(member.waiting_attempt) {
         return Ok(Vec::new());
@@ -106,8 +129,9 @@ fn children(
     facts.want_executions(&ids)?;
     let mut found = Vec::new();
     for id in ids {
-        let child = facts.execution(id)?;
-        found.extend(child.map(|child| (name_of(&child), child)));
+        let Some(upstream) = facts.execution(id)? else { continue };
+        let outcome = upstream.phase.terminal().map(|terminal| terminal.outcome);
+        found.extend(outcome.map(|outcome| Told { name: name_of(&upstream), upstream, outcome }));
     }
     Ok(found)
 }
@@ -115,10 +139,4 @@ fn children(
 pub(super) fn name_of(execution: &Execution) -> String {
     let name = execution.member.as_ref().and_then(|member| member.name.as_ref());
     name.map_or_else(|| execution.id.to_string(), ToString::to_string)
-}
-
-/// The size of the result that an execution ended with.
-fn result_bytes(execution: &Execution) -> Option<usize> {
-    let attempt = execution.attempt.as_ref()?;
-    attempt.result_bytes.map(|bytes| bytes as usize)
 }

@@ -10,7 +10,7 @@ use super::super::rows::{Family, RowChange, RowKey, find};
 use super::super::{Facts, Needs};
 use crate::error::{Code, Refusal};
 use crate::id::{EdgeId, MemberName, Subject};
-use crate::state::{EdgeKind, EdgeState};
+use crate::state::{EdgeKind, Outcome};
 
 /// A list that is kept in pages of a fixed number of items.
 pub(super) struct Pages {
@@ -58,8 +58,8 @@ pub(super) struct OutEdge {
     pub(super) data_passing_ref: Option<String>,
     /// It counts in its downstream's group.
     pub(super) applied: bool,
-    /// Its state stays, whatever becomes of its upstream.
-    pub(super) fixed: Option<EdgeState>,
+    /// The outcome of its upstream that stays, whatever becomes of that one.
+    pub(super) fixed: Option<Outcome>,
 }
 
 /// The same edge beside its downstream.
@@ -73,7 +73,7 @@ pub(super) struct InEdge {
     /// The upstream's result becomes the payload.
     pub(super) passes: bool,
     pub(super) applied: bool,
-    pub(super) fixed: Option<EdgeState>,
+    pub(super) fixed: Option<Outcome>,
 }
 
 impl Pages {

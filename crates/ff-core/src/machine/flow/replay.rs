@@ -1,6 +1,8 @@
 //! The rules of replay inside a flow: a replayed member takes its edges back, and what was skipped
 //! because of them.
 
+use std::collections::BTreeSet;
+
 use super::super::Facts;
 use super::super::draft::{Draft, Halt};
 use super::super::replay::{again, check};
@@ -29,7 +31,7 @@ pub(in super::super) fn replay_member(
     let mut scene = Scene::new(facts, now);
     let flow = scene.flow_of(op.execution_id)?.flow();
     not_cancelled(flow)?;
-    scene.replay(op.execution_id, op.descendants)?;
+    scene.replay(&[op.execution_id], op.descendants)?;
     scene.follow_up()?;
     let draft = scene.member(op.execution_id)?;
     let reply = Replayed {
@@ -78,11 +80,8 @@ pub(in super::super) fn replay_flow(
                 if of.map(|member| member.flow_id) != Some(op.flow_id) {
                     return Err(super::not_in_flow(*member).into());
                 }
-                // One that an earlier one has taken along is replayed already.
-                if found.is_some_and(|found| found.is_terminal()) {
-                    scene.replay(*member, false)?;
-                }
             }
+            scene.replay(&members, false)?;
             (members, false)
         }
         None => scene.replay_all_failed(&id)?,
@@ -99,41 +98,47 @@ impl<F: Facts> Scene<'_, F> {
     /// which, and whether there may be others behind them.
     fn replay_all_failed(&mut self, id: &DocumentId) -> Result<(Vec<ExecutionId>, bool), Halt> {
         let noted = self.flow(id)?.flow().failures;
-        let to = noted.min(limits::FLOW_REPLAY_NAMED);
-        let failures = self.failures(id, (0, to))?;
-        self.want(&failures)?;
-        let (mut named, mut first) = (Vec::new(), to);
-        self.for_each((0..).zip(failures), |scene, (place, failure)| {
-            // One that failed again after a replay was noted twice.
-            if scene.is_replayable(failure)? && !named.contains(&failure) {
-                named.push(failure);
-                first = first.min(place);
-            }
-            Ok(())
-        })?;
-        let more = to < noted;
+        let from = noted.saturating_sub(limits::FLOW_REPLAY_NAMED);
+        let named = self.replayable(id, (from, noted))?;
+        let more = from > 0;
         if (!named.is_empty() || more)
-            && let Some(from) = self.replay_failed(id, first)?
+            && let Some(before) = self.replay_failed(id, noted)?
         {
-            self.leave_flow_work(id, WorkItem::ReplayFailed { from })?;
+            self.leave_flow_work(id, WorkItem::ReplayFailed { before })?;
         }
         Ok((named, more))
     }
 
-    /// Replays failures that nothing handled, from a place on: where to go on.
+    /// Replays failures that nothing handled before a place: those before which place are left. The
+    /// newest come first: what failed behind another failure then waits for it.
     pub(super) fn replay_failed(
         &mut self,
         id: &DocumentId,
-        from: u32,
+        before: u32,
     ) -> Result<Option<u32>, Halt> {
-        let noted = self.flow(id)?.flow().failures;
-        let to = noted.min(from.saturating_add(limits::FLOW_STEP / 4));
-        let failures = self.failures(id, (from, to))?;
+        let from = before.saturating_sub(limits::FLOW_STEP / 4);
+        let failures = self.replayable(id, (from, before))?;
+        self.replay(&failures, false)?;
+        Ok((from > 0).then_some(from))
+    }
+
+    /// Of the failures that were noted there, those that nothing handled.
+    fn replayable(
+        &mut self,
+        id: &DocumentId,
+        range: (u32, u32),
+    ) -> Result<Vec<ExecutionId>, Halt> {
+        let failures = self.failures(id, range)?;
         self.want(&failures)?;
+        let mut found = BTreeSet::new();
         self.for_each(failures, |scene, failure| {
-            if scene.is_replayable(failure)? { scene.replay(failure, false) } else { Ok(()) }
+            // One that failed again after a replay was noted twice.
+            if scene.is_replayable(failure)? {
+                found.insert(failure);
+            }
+            Ok(())
         })?;
-        Ok((to < noted).then_some(to))
+        Ok(found.into_iter().collect())
     }
 
     /// Whether a member failed, nothing handled that, and its policy allows another generation.
@@ -142,17 +147,48 @@ impl<F: Facts> Scene<'_, F> {
         Ok(!spent && self.is_unhandled(id)?)
     }
 
-    /// Gives a member another generation.
-    fn replay(&mut self, id: ExecutionId, descendants: bool) -> Result<(), Halt> {
+    /// Gives members another generation: all of them before any edge is taken back, so that edges
+    /// between them are pending again whichever comes first.
+    fn replay(&mut self, ids: &[ExecutionId], descendants: bool) -> Result<(), Halt> {
+        let mut ended = Vec::with_capacity(ids.len());
+        for id in ids {
+            ended.push((*id, self.begin_again(*id)?));
+        }
+        self.for_each(ended, |scene, (id, outcome)| {
+            scene.take_back_edges(id, outcome, descendants)
+        })
+    }
+
+    /// Another generation of one member: the outcome of the one before.
+    fn begin_again(&mut self, id: ExecutionId) -> Result<Outcome, Halt> {
         let draft = self.member(id)?;
         check(&draft.execution)?;
         let outcome = draft.execution.phase.terminal().map(|terminal| terminal.outcome);
-        let outcome = outcome.unwrap_or(Outcome::Skipped);
-        let ran = draft.execution.started_at.is_some() && outcome != Outcome::Skipped;
         again(draft);
+        let group = draft.member()?.group;
+        // Its group has not let it go: that must be seen anew.
+        if group.edges > 0 && group.state != GroupState::Satisfied {
+            self.undecided.push(id);
+        }
         self.reopen(id)?;
-        self.take_back_edges(id, outcome, descendants)?;
-        if ran { Ok(()) } else { self.recount(id) }
+        self.wait_again(id)?;
+        Ok(outcome.unwrap_or(Outcome::Skipped))
+    }
+
+    /// Members that go on waiting for others wait for this one again.
+    fn wait_again(&mut self, id: ExecutionId) -> Result<(), Halt> {
+        let parents = std::mem::take(&mut self.member(id)?.member_mut()?.parents);
+        let mut waiting = Vec::with_capacity(parents.len());
+        for parent in parents {
+            let draft = self.draft(ExecutionId::new(id.partition(), parent.uuid))?;
+            let children = draft.and_then(|draft| draft.execution.phase.children_mut());
+            if let Some(children) = children.filter(|children| children.wait == parent.wait) {
+                children.ended = children.ended.saturating_sub(1);
+                waiting.push(parent);
+            }
+        }
+        self.member(id)?.member_mut()?.parents = waiting;
+        Ok(())
     }
 
     /// A member that had ended has not.
@@ -166,8 +202,9 @@ impl<F: Facts> Scene<'_, F> {
         Ok(())
     }
 
-    /// Counts the edges of a member that was skipped, or never started, against its upstreams as they are now.
-    fn recount(&mut self, id: ExecutionId) -> Result<(), Halt> {
+    /// Counts the edges of a member that its group has not let go against its upstreams as they are
+    /// now.
+    pub(super) fn recount(&mut self, id: ExecutionId) -> Result<(), Halt> {
         let facts = self.facts;
         let ins = self.member(id)?.member()?.ins;
         let mut edges: Vec<InEdge> = self.member(id)?.items(facts, &id.into(), &IN, (0, ins))?;
@@ -218,9 +255,9 @@ impl<F: Facts> Scene<'_, F> {
             if !edge.applied {
                 continue;
             }
-            let state = edge.fixed.unwrap_or(edge.kind.resolved_by(outcome));
-            if !self.takes_back(downstream, state, descendants)? {
-                self.fix(id, slot, &edge, Some(state))?;
+            let outcome = edge.fixed.unwrap_or(outcome);
+            if !self.takes_back(downstream, edge.kind.resolved_by(outcome), descendants)? {
+                self.fix(id, slot, &edge, Some(outcome))?;
             } else if edge.fixed.is_some() {
                 self.fix(id, slot, &edge, None)?;
             }
@@ -255,10 +292,13 @@ impl<F: Facts> Scene<'_, F> {
             draft.execution.phase.terminal().is_some_and(|t| t.outcome == Outcome::Skipped);
         let waits = draft.execution.awaits_start();
         let replays = descendants && draft.execution.is_terminal() && !skipped;
-        if !skipped && !waits && !replays {
+        let started = draft.execution.started_at.is_some();
+        let group = &mut draft.member_mut()?.group;
+        // One that was cancelled before it began: it stays so, and its edges are as its upstreams are.
+        let never_ran = !skipped && !waits && (!started || group.state == GroupState::Cancelled);
+        if !skipped && !waits && !replays && !never_ran {
             return Ok(false);
         }
-        let group = &mut draft.member_mut()?.group;
         group.unresolve(state);
         group.reopen();
         let (blocks, hopeless) = (group.blocks(), group.state == GroupState::Impossible);
@@ -266,9 +306,11 @@ impl<F: Facts> Scene<'_, F> {
             // Another upstream keeps it from running: it stays skipped until that one is replayed.
         } else if replays {
             if check(&draft.execution).is_ok() {
-                self.replay(id, true)?;
+                self.replay(&[id], true)?;
                 self.member(id)?.block_again(blocks);
             }
+        } else if never_ran {
+            group.state = GroupState::Cancelled;
         } else if skipped {
             draft.unskip();
             self.reopen(id)?;
@@ -286,7 +328,7 @@ impl<F: Facts> Scene<'_, F> {
         id: ExecutionId,
         slot: u32,
         edge: &OutEdge,
-        fixed: Option<EdgeState>,
+        fixed: Option<Outcome>,
     ) -> Result<(), Halt> {
         let facts = self.facts;
         self.member(id)?.change_item(facts, &OUT, slot, |edge: &mut OutEdge| edge.fixed = fixed)?;
@@ -306,14 +348,12 @@ impl InEdge {
 }
 
 impl Draft {
-    /// It was skipped because of a member that is replayed. What else kept it back still does.
+    /// It was skipped because of a member that is replayed. Its delay goes on.
     fn unskip(&mut self) {
-        let beside = match &mut self.execution.phase {
-            Phase::Terminal(terminal) => terminal.beside_edges.take(),
-            _ => None,
-        };
-        let causes = Causes { edges: true, ..beside.map(|causes| *causes).unwrap_or_default() };
-        self.execution.phase = Phase::Runnable(Runnable::new(causes, Next::First, self.now));
+        let delay = self.execution.phase.terminal().and_then(|terminal| terminal.delay);
+        let causes = Causes { edges: true, delay, ..Causes::default() };
+        let next = if self.execution.counts.attempts == 0 { Next::First } else { Next::Replay };
+        self.execution.phase = Phase::Runnable(Runnable::new(causes, next, self.now));
         let data = EventData::from([("reason".to_owned(), "upstream_replayed".into())]);
         self.event_with(EventKind::Replayed, data);
     }

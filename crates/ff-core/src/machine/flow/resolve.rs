@@ -19,6 +19,8 @@ pub(crate) const SIBLING_IMPOSSIBLE: &str = "sibling_quorum_impossible";
 impl<F: Facts> Scene<'_, F> {
     /// Carries on until nothing more follows, or this step has done its share.
     pub(super) fn follow_up(&mut self) -> Result<(), Halt> {
+        let undecided = std::mem::take(&mut self.undecided);
+        self.for_each(undecided, Self::recount)?;
         while !self.ended.is_empty() {
             let ended = std::mem::take(&mut self.ended);
             self.for_each(ended, Self::end_member)?;
@@ -45,9 +47,15 @@ impl<F: Facts> Scene<'_, F> {
         if failed {
             self.note_failure(id)?;
         }
+        let mut waiting = Vec::with_capacity(parents.len());
         for parent in parents {
-            self.tell_parent(ExecutionId::new(id.partition(), parent.uuid), parent.wait)?;
+            let uuid = ExecutionId::new(id.partition(), parent.uuid);
+            // One that goes on waiting for others waits for this one again, should it be replayed.
+            if self.tell_parent(uuid, parent.wait)? {
+                waiting.push(parent);
+            }
         }
+        self.member(id)?.member_mut()?.parents = waiting;
         if outs == 0 || stopped {
             // Nobody is released any more: the edges are what the outcome says.
             self.member(id)?.member_mut()?.resolved = outs;
@@ -178,22 +186,23 @@ impl<F: Facts> Scene<'_, F> {
         Ok(())
     }
 
-    /// A child of a waiting member has ended.
-    pub(super) fn tell_parent(&mut self, parent: ExecutionId, wait: u32) -> Result<(), Halt> {
+    /// A child of a waiting member has ended: whether it waits for others still.
+    pub(super) fn tell_parent(&mut self, parent: ExecutionId, wait: u32) -> Result<bool, Halt> {
         let now = self.now;
-        let Some(draft) = self.draft(parent)? else { return Ok(()) };
-        let Phase::Runnable(runnable) = &mut draft.execution.phase else { return Ok(()) };
-        let Some(children) = &mut runnable.causes.children else { return Ok(()) };
+        let Some(draft) = self.draft(parent)? else { return Ok(false) };
+        let Phase::Runnable(runnable) = &mut draft.execution.phase else { return Ok(false) };
+        let Some(children) = &mut runnable.causes.children else { return Ok(false) };
         if children.wait != wait {
-            return Ok(());
+            return Ok(false);
         }
         children.ended += 1;
-        if children.is_over() {
+        let is_over = children.is_over();
+        if is_over {
             runnable.causes.children = None;
             runnable.since = now;
             draft.event(EventKind::Unblocked);
         }
-        Ok(())
+        Ok(!is_over)
     }
 
     /// A flow with members ends when all of them have.
@@ -258,7 +267,10 @@ impl<F: Facts> Scene<'_, F> {
         }
         let edges = self.out_edges(id, 0, member.outs)?;
         let edges: Vec<_> = edges.into_iter().filter(|edge| edge.applied).collect();
-        if edges.iter().any(|edge| edge.kind.is_satisfied_by(terminal.outcome)) {
+        let handles = |edge: &OutEdge| {
+            edge.fixed.is_none() && edge.kind.is_satisfied_by(terminal.outcome)
+        };
+        if edges.iter().any(handles) {
             return Ok(false);
         }
         let downstreams: Vec<_> =
@@ -318,10 +330,10 @@ pub(super) fn is_failure(terminal: &Terminal) -> bool {
 pub(super) fn edge_state(
     upstream: &Execution,
     slot: u32,
-    (kind, applied, fixed): (EdgeKind, bool, Option<EdgeState>),
+    (kind, applied, fixed): (EdgeKind, bool, Option<Outcome>),
 ) -> EdgeState {
     if let Some(fixed) = fixed {
-        return fixed;
+        return kind.resolved_by(fixed);
     }
     let looked_at = upstream.member.as_ref().is_some_and(|member| slot < member.resolved);
     match upstream.phase.terminal() {

@@ -30,6 +30,9 @@ pub(in super::super) struct Scene<'f, F> {
     flows: BTreeMap<DocumentId, DocumentDraft<Flow>>,
     /// Members that have ended in this step and whose edges have not been looked at.
     pub(super) ended: VecDeque<ExecutionId>,
+    /// Members that were replayed and whose edges must be counted anew, once all that are replayed
+    /// have taken theirs back.
+    pub(super) undecided: Vec<ExecutionId>,
     /// Edges and members that this step may still touch.
     pub(super) left: u32,
     /// Upstreams of decided groups that could not be cancelled.
@@ -46,6 +49,7 @@ impl<'f, F: Facts> Scene<'f, F> {
             removed: Vec::new(),
             flows: BTreeMap::new(),
             ended: VecDeque::new(),
+            undecided: Vec::new(),
             left: limits::FLOW_STEP,
             passed: Vec::new(),
         }

@@ -34,8 +34,8 @@ pub(super) enum WorkItem {
     Tell { parent: Uuid, wait: u32, from: u32 },
     /// Failures that may have been handled.
     Judge { from: u32 },
-    /// Failures that are to be replayed.
-    ReplayFailed { from: u32 },
+    /// Failures that are to be replayed, those before a place, the newest first.
+    ReplayFailed { before: u32 },
     /// Members of a flow that is removed, those before a number.
     Remove { before: u32 },
 }
@@ -210,9 +210,9 @@ impl<F: Facts> Scene<'_, F> {
                 }
                 Ok(None)
             }
-            WorkItem::ReplayFailed { from } => {
-                let next = self.replay_failed(id, from)?;
-                Ok(next.map(|from| WorkItem::ReplayFailed { from }))
+            WorkItem::ReplayFailed { before } => {
+                let next = self.replay_failed(id, before)?;
+                Ok(next.map(|before| WorkItem::ReplayFailed { before }))
             }
             WorkItem::Remove { before } => {
                 let next = self.remove_members(id, before)?;

@@ -20,7 +20,7 @@ pub struct NewQuota {
     pub window_seconds: u64,
     pub max_requests_per_window: u32,
     pub max_concurrent: u32,
-    /// Spreads what is told to come back over so much time.
+    /// Spreads those who come when the window opens over so much time.
     pub jitter_ms: u64,
 }
 
@@ -38,6 +38,7 @@ pub struct ChangeQuota {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Quota {
     pub quota_policy_id: QuotaPolicyId,
+    /// Counts changes of its numbers.
     pub revision: u64,
     pub namespace: Namespace,
     pub window_seconds: u64,

@@ -445,7 +445,9 @@ impl Job {
                 Ok(step) => return Ok(step),
                 Err(needs) => needs.0,
             };
-            if !near::recall(shared, &self.home, &needs, overlay, used) {
+            // What is kept back rests on what its limits are now, and not a moment ago.
+            let keeps_back = matches!(self.command, Command::BlockForAdmission(_));
+            if keeps_back || !near::recall(shared, &self.home, &needs, overlay, used) {
                 return Err(needs);
             }
         }

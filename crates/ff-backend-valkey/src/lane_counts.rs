@@ -65,18 +65,23 @@ pub(crate) fn count(counts: &mut Counts, execution: &Execution) {
     }
 }
 
-/// Compares what is kept with what a scan counted: what must be added to set it right.
+/// Compares what is kept with what a scan counted: what must be added to set it right. What was kept
+/// before the scan tells where something happened meanwhile: nothing is said of that.
 pub(crate) async fn audit(
     shared: &Shared,
     keyspace: &Keyspace,
     audited: &mut Audited,
-    scanned: &Counts,
+    (before, scanned): (&Counts, &Counts),
 ) -> Result<Counts, EngineError> {
     let mut wrong = scanned.clone();
-    for ((home, namespace), kept) in stored(shared, keyspace).await? {
-        let hash = wrong.entry((home, namespace)).or_default();
+    for (hash, kept) in stored(shared, keyspace).await? {
+        if before.get(&hash) != Some(&kept) {
+            wrong.remove(&hash);
+            continue;
+        }
+        let counts = wrong.entry(hash).or_default();
         for (field, count) in kept {
-            *hash.entry(field).or_default() -= count;
+            *counts.entry(field).or_default() -= count;
         }
     }
     for ((home, namespace), hash) in &mut wrong {
@@ -90,7 +95,7 @@ pub(crate) async fn audit(
     Ok(wrong)
 }
 
-async fn stored(shared: &Shared, keyspace: &Keyspace) -> Result<Counts, EngineError> {
+pub(crate) async fn stored(shared: &Shared, keyspace: &Keyspace) -> Result<Counts, EngineError> {
     let mut counts = Counts::new();
     for (home, name) in keyspace.indexes() {
         let Some(namespace) = name.strip_prefix(LANES).and_then(|ns| Namespace::new(ns).ok())

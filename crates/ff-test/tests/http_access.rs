@@ -186,7 +186,11 @@ fn workers(task: &Task) -> Vec<Row> {
         of_execution("POST X/progress", CLAIM, task.with(json!({ "pct": 1 }))),
         of_execution("POST X/frames", CLAIM, frames),
         of_execution("POST X/complete", CLAIM, task.with(none())),
-        of_execution("POST X/fail", CLAIM, task.with(none())),
+        of_execution(
+            "POST X/fail",
+            CLAIM,
+            task.with(json!({ "reason": "no", "category": "permanent" })),
+        ),
         of_execution("POST X/delay", CLAIM, task.with(json!({ "delay_ms": 1 }))),
         of_execution("POST X/wait-children", CLAIM, task.with(none())),
     ]

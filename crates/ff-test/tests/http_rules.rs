@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
-use ff_test::http::{Site, Task};
+use ff_test::http::{Site, Task, merged};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn acts(task: &Task) -> Vec<(&'static str, Value)> {
         ("/frames", task.with(json!({ "frames": [{ "type": "x" }] }))),
         ("/complete", fenced.clone()),
         ("/complete", json!({ "source": "operator_override" })),
-        ("/fail", fenced.clone()),
+        ("/fail", merged(fenced.clone(), json!({ "reason": "no", "category": "permanent" }))),
         ("/delay", task.with(json!({ "delay_ms": 1 }))),
         ("/wait-children", fenced),
         ("/usage", json!({ "dimensions": { "a": 1 } })),

@@ -4,18 +4,22 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ff_backend_valkey::ValkeyStore;
 use ff_core::backend::{BackendExt, Upkeep};
-use ff_core::id::{BudgetId, ExecutionId, QuotaPolicyId};
+use ff_core::id::{BudgetId, ExecutionId, Kind, QuotaPolicyId};
 use ff_core::operation::{
-    Admission, AdmissionReleased, CreateBudget, ReleaseAdmission, ReleaseBudget, ReportUsage,
-    UsageReported,
+    Admission, AdmissionReleased, Attach, Claim, CreateBudget, ReleaseAdmission, ReleaseBudget,
+    ReportUsage, SetLane, Submit, UsageReported,
 };
 use ff_core::read::{Audit, BudgetFilter, Due, GetBudgetStatus, ListBudgets};
 use ff_core::state::QuotaSpec;
 use ff_test::limits::{budget, check, dimension, first_lease, key, quota, rate, worked};
+use ff_test::registered::registration_of;
 use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
+use ff_test::workload;
+use ff_test::world::PATIENCE;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -213,4 +217,37 @@ async fn a_repair_lists_budgets_anew() {
     assert!(repaired.found.violations.iter().any(|found| found.invariant == "I9"));
     assert_eq!(repaired.left.violations, []);
     assert_eq!((list().await, store.ask(Due).await.unwrap().items), (vec![id], due));
+}
+
+/// A process whose copy of a lane is a moment old keeps nothing back by a limit that is detached there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_another_process_detached_keeps_nobody_back() {
+    let server = Server::start(ServerOptions::default());
+    let (one, other) = (open(&server.url()).await, open(&server.url()).await);
+    let claim = workload::claim(0);
+    one.call(registration_of(&claim)).await.unwrap();
+    let policy = quota(rate(1, 3_600));
+    let quota_policy_id = policy.quota_policy_id;
+    one.call(policy).await.unwrap();
+    let lane = claim.lanes[0].lane.clone();
+    let attach = |id| SetLane {
+        attach: Attach { budget_ids: None, quota_policy_id: Some(id) },
+        ..SetLane::new(claim.namespace.clone(), lane.clone())
+    };
+    one.call(attach(Some(quota_policy_id))).await.unwrap();
+    for _ in 0..2 {
+        let kind = Kind::new("limited").unwrap();
+        one.call(Submit::new(somebody(&one), lane.clone(), kind)).await.unwrap();
+    }
+    let claim = Claim { max: 2, ..claim.clone() };
+    assert_eq!(other.claim(claim.clone(), Duration::ZERO).await.unwrap().len(), 1);
+    let waiting = other.claim(claim, PATIENCE);
+    let detach = async {
+        one.call(attach(None)).await.unwrap();
+        Instant::now()
+    };
+    let (tasks, detached) = tokio::join!(waiting, detach);
+    assert_eq!(tasks.unwrap().len(), 1);
+    assert!(detached.elapsed() < Duration::from_secs(2), "{:?}", detached.elapsed());
+    assert_sound(&one).await;
 }

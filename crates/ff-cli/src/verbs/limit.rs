@@ -118,7 +118,7 @@ pub(crate) struct QuotaLimits {
     /// Most at a time
     #[arg(long, value_name = "N")]
     max_concurrent: Option<u64>,
-    /// Spread of what is told to come back
+    /// Spreads those who come when the window opens over so much time
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     jitter_ms: Option<u64>,
 }

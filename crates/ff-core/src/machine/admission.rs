@@ -12,7 +12,7 @@ use crate::operation::{
 };
 use crate::state::{
     AdmissionBlock, AdmissionReason, CancelSource, Cancellation, Execution, Failure, FailureClass,
-    Grant, HardAction, Phase,
+    Grant, GrantKind, HardAction, LimitId, Phase,
 };
 use crate::time::TimestampMs;
 
@@ -28,6 +28,14 @@ pub(super) fn block(
     let mut draft = Draft::of(existing(facts, op.execution_id)?, now);
     if draft.execution.phase.claimable().is_none() {
         return Err(not_eligible(&draft.execution).into());
+    }
+    let aside = draft.execution.phase.grant().map(|grant| grant.kind) == Some(GrantKind::Admission);
+    if let Some(limit) = op.by.filter(|_| aside)
+        && !stands_under(facts, &draft.execution, limit)?
+    {
+        // The claim that set it aside knew less: it goes back to where it was.
+        draft.take_grant_back();
+        return Ok(draft.answer(Settled::AlreadySatisfied));
     }
     if let Phase::Runnable(runnable) = &mut draft.execution.phase {
         let (by, detail) = (op.by, op.detail.clone());
@@ -72,12 +80,17 @@ pub(super) fn void(
         return Ok(Step::unchanged(AdmissionVoided::Lives));
     }
     let mut draft = Draft::of(execution, now);
-    if let Phase::Runnable(runnable) = &mut draft.execution.phase
-        && next
-    {
-        runnable.grant = None;
+    if next {
+        draft.take_grant_back();
     }
     Ok(draft.answer(AdmissionVoided::Void))
+}
+
+/// Whether a limit applies to an execution now.
+fn stands_under(facts: &impl Facts, execution: &Execution, limit: LimitId) -> Result<bool, Halt> {
+    let about = &execution.about;
+    let of_lane = of_lane(facts, &about.namespace, &about.lane)?;
+    Ok(of_execution(facts, &of_lane, execution)?.contains(limit))
 }
 
 pub(super) fn settle_slots(
@@ -107,9 +120,7 @@ pub(super) fn end_for_budget(
     now: TimestampMs,
 ) -> Result<Step<Settled>, Halt> {
     let execution = existing(facts, op.execution_id)?;
-    let about = &execution.about;
-    let of_lane = of_lane(facts, &about.namespace, &about.lane)?;
-    let applies = of_execution(facts, &of_lane, &execution)?.budget_ids.contains(&op.budget_id);
+    let applies = stands_under(facts, &execution, LimitId::Budget(op.budget_id))?;
     let runs = execution.phase.lease().is_some_and(|lease| lease.id == op.lease_id);
     if !applies || !runs {
         return Ok(Step::unchanged(Settled::AlreadySatisfied));
@@ -138,6 +149,12 @@ fn not_eligible(execution: &Execution) -> Refusal {
 }
 
 impl Draft {
+    fn take_grant_back(&mut self) {
+        if let Phase::Runnable(runnable) = &mut self.execution.phase {
+            runnable.grant = None;
+        }
+    }
+
     /// Takes the block away, if this is the reason of it.
     pub(super) fn admit(&mut self, expected: AdmissionReason) -> bool {
         let Phase::Runnable(runnable) = &mut self.execution.phase else { return false };

@@ -45,7 +45,7 @@ pub(super) fn append(
             }
             _ => None,
         };
-        let id = stream.take_on(now);
+        let id = stream.take_on(mode, now);
         frames.push(Frame {
             id,
             mode,

@@ -366,7 +366,7 @@ impl StreamFound {
         let oldest = match shelf.oldest {
             Some(oldest) => (known.dropped > 0 || shelf.faded).then_some(oldest),
             // All are gone, and what comes next comes behind them.
-            None => (known.kept > 0).then(|| stream.last.successor()),
+            None => (known.kept > 0).then(|| known.newest.successor()),
         };
         oldest.filter(|oldest| range.first < *oldest)
     }

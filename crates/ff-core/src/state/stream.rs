@@ -77,6 +77,8 @@ pub struct Stream {
 pub struct Shelf {
     pub kept: u32,
     pub dropped: u64,
+    /// The newest that was ever put there.
+    pub newest: FrameId,
 }
 
 /// Frames of each of the last ten seconds, the newest first.
@@ -213,10 +215,11 @@ impl Stream {
     }
 
     /// Takes on the next frame: its id.
-    pub(crate) fn take_on(&mut self, now: TimestampMs) -> FrameId {
+    pub(crate) fn take_on(&mut self, mode: FrameMode, now: TimestampMs) -> FrameId {
         self.last = self.last.next(now);
         self.count += 1;
         self.rate.note(now);
+        self.shelves[usize::from(mode.code())].newest = self.last;
         self.last
     }
 
@@ -283,7 +286,7 @@ mod tests {
 
     fn room(stream: &mut Stream, mode: FrameMode, new: u32, now: TimestampMs) -> Displaced {
         for _ in 0..new {
-            stream.take_on(now);
+            stream.take_on(FrameMode::Durable, now);
         }
         stream.make_room(
             mode,
@@ -296,7 +299,8 @@ mod tests {
     #[test]
     fn ids_rise_whatever_the_clock_does() {
         let mut stream = Stream::default();
-        let ids = [NOW, NOW, NOW.after(5), NOW, NOW.after(5)].map(|now| stream.take_on(now));
+        let ids = [NOW, NOW, NOW.after(5), NOW, NOW.after(5)]
+            .map(|now| stream.take_on(FrameMode::Durable, now));
         assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "{ids:?}");
         assert_eq!(ids[4].to_string(), "1700000000005-2");
         let full = FrameId { ms: 7, seq: FrameId::SEQ_MAX };
@@ -313,7 +317,8 @@ mod tests {
         assert_eq!(room(&mut stream, FrameMode::DurableSummary, 60, NOW).old, 0);
         assert_eq!(room(&mut stream, FrameMode::Durable, 4, NOW), Displaced { old: 2, new: 0 });
         assert_eq!(room(&mut stream, FrameMode::Durable, 9, NOW), Displaced { old: 5, new: 4 });
-        assert_eq!(stream.shelf(FrameMode::Durable), Shelf { kept: 5, dropped: 11 });
+        let shelf = stream.shelf(FrameMode::Durable);
+        assert_eq!((shelf.kept, shelf.dropped), (5, 11));
         assert_eq!(room(&mut stream, FrameMode::DurableSummary, 6, NOW).old, 2);
         assert_eq!((stream.count, stream.shelf(FrameMode::BestEffort).kept), (82, 0));
     }

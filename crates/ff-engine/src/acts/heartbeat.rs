@@ -12,6 +12,10 @@ use ff_core::operation::{Command, HeartbeatWorker, Operation, Renew, Renewed, Wo
 use ff_core::read::{Describe, EventFilter, Follow, From};
 use ff_core::state::PublicState;
 
+/// What was cancelled just before a worker began to wait is noted for it a moment later, at the latest
+/// so long.
+const NOTE_MS: u64 = 500;
+
 /// A look at everything, and how long the worker lives without the next.
 struct Look {
     beat: Beat,
@@ -32,6 +36,7 @@ pub async fn heartbeat(
     let deadline = Instant::now() + wait;
     // The place in the log comes before the look: nothing can happen in between.
     let mut watch = Watch::begin(backend, heartbeat, wait).await?;
+    let mut pause_ms = NOTE_MS;
     loop {
         let look = look(backend, heartbeat).await?;
         let left = deadline.saturating_duration_since(Instant::now());
@@ -41,7 +46,8 @@ pub async fn heartbeat(
             return Ok(with_stopped(look.beat, watch));
         };
         // Whoever waits here is alive, and must not be called dead meanwhile.
-        let refresh_in = Duration::from_millis(look.ttl_ms / 3);
+        let refresh_in = Duration::from_millis(pause_ms.min(look.ttl_ms / 3));
+        pause_ms = u64::MAX;
         let told = watching.wait(backend, left.min(refresh_in)).await?;
         if !told && refresh_in >= left {
             return Ok(with_stopped(look.beat, watch));

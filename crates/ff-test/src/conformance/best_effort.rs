@@ -40,6 +40,21 @@ pub async fn when_all_are_gone_that_is_told(world: &World) {
     assert_eq!(world.peek(id, 0, gone[1].id).await.trimmed_before, None, "it has seen them all");
 }
 
+pub async fn what_is_gone_cuts_nothing_behind_it(world: &World) {
+    let task = world.start_long(world.work()).await;
+    let id = task.execution_id;
+    let all = vec![frame("a"), fleeting("x"), frame("b"), fleeting("y"), frame("c")];
+    let appended = world.append(&task, all).await;
+    world.advance(60_000).await;
+    let page = world.output(id, 0).await;
+    assert_eq!(bodies(&page.frames).concat(), "abc");
+    assert_eq!(page.trimmed_before, Some(appended[4].id), "of the others nothing is gone there");
+    assert_eq!(world.peek(id, 0, appended[3].id).await.trimmed_before, None);
+    world.append(&task, vec![frame("d")]).await;
+    let page = world.peek(id, 0, appended[4].id).await;
+    assert_eq!((bodies(&page.frames).concat(), page.trimmed_before), ("d".to_owned(), None));
+}
+
 pub async fn the_next_one_comes_behind_those_that_are_gone(world: &World) {
     let task = world.start_long(world.work()).await;
     let id = task.execution_id;

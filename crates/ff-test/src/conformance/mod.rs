@@ -233,6 +233,7 @@ suite! { ($)
     best_effort {
         each_goes_after_its_minute
         when_all_are_gone_that_is_told
+        what_is_gone_cuts_nothing_behind_it
         the_next_one_comes_behind_those_that_are_gone
         a_later_one_does_not_keep_the_earlier_ones
         a_range_before_the_oldest_tells_what_is_gone

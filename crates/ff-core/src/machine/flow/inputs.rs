@@ -113,11 +113,7 @@ fn satisfied(
 }
 
 /// The children that the current attempt waited for.
-fn children(
-    facts: &impl Facts,
-    execution: &Execution,
-    member: &Member,
-) -> Result<Vec<Told>, Halt> {
+fn children(facts: &impl Facts, execution: &Execution, member: &Member) -> Result<Vec<Told>, Halt> {
     let attempt = execution.attempt.as_ref().map(|attempt| attempt.index);
     if member.children == 0 || attempt != Some(member.waiting_attempt) {
         return Ok(Vec::new());

@@ -123,11 +123,7 @@ impl<F: Facts> Scene<'_, F> {
     }
 
     /// Of the failures that were noted there, those that nothing handled.
-    fn replayable(
-        &mut self,
-        id: &DocumentId,
-        range: (u32, u32),
-    ) -> Result<Vec<ExecutionId>, Halt> {
+    fn replayable(&mut self, id: &DocumentId, range: (u32, u32)) -> Result<Vec<ExecutionId>, Halt> {
         let failures = self.failures(id, range)?;
         self.want(&failures)?;
         let mut found = BTreeSet::new();
@@ -154,9 +150,7 @@ impl<F: Facts> Scene<'_, F> {
         for id in ids {
             ended.push((*id, self.begin_again(*id)?));
         }
-        self.for_each(ended, |scene, (id, outcome)| {
-            scene.take_back_edges(id, outcome, descendants)
-        })
+        self.for_each(ended, |scene, (id, outcome)| scene.take_back_edges(id, outcome, descendants))
     }
 
     /// Another generation of one member: the outcome of the one before.

@@ -267,9 +267,8 @@ impl<F: Facts> Scene<'_, F> {
         }
         let edges = self.out_edges(id, 0, member.outs)?;
         let edges: Vec<_> = edges.into_iter().filter(|edge| edge.applied).collect();
-        let handles = |edge: &OutEdge| {
-            edge.fixed.is_none() && edge.kind.is_satisfied_by(terminal.outcome)
-        };
+        let handles =
+            |edge: &OutEdge| edge.fixed.is_none() && edge.kind.is_satisfied_by(terminal.outcome);
         if edges.iter().any(handles) {
             return Ok(false);
         }

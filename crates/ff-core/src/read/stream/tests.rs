@@ -57,7 +57,7 @@ fn shelf(mode: FrameMode, seqs: &[u16], complete: bool) -> ShelfFound {
 fn found(shelves: Vec<ShelfFound>) -> StreamFound {
     let mut stream = Stream::default();
     for _ in 0..30 {
-        stream.take_on(NOW);
+        stream.take_on(FrameMode::Durable, NOW);
     }
     let attempt = attempt(0, AttemptType::Initial, Some(stream));
     StreamFound { attempt, next: None, policy: StreamPolicy::default(), shelves }
@@ -218,7 +218,8 @@ fn the_last_frame_waits_for_those_before_it() {
 fn what_is_gone_is_told_to_those_who_begin_before_it() {
     let mut stream = Stream::default();
     let policy = StreamPolicy { retention_maxlen: 2, ..StreamPolicy::default() };
-    let ids: Vec<_> = (0..5).map(|_| stream.take_on(NOW)).collect();
+    let modes = (0..5).map(|n| if n < 4 { FrameMode::Durable } else { FrameMode::BestEffort });
+    let ids: Vec<_> = modes.map(|mode| stream.take_on(mode, NOW)).collect();
     stream.make_room(FrameMode::Durable, 4, &policy, NOW);
     stream.make_room(FrameMode::BestEffort, 1, &policy, NOW);
     let attempt = attempt(0, AttemptType::Initial, Some(stream));

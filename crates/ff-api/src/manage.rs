@@ -81,7 +81,8 @@ pub struct Hold {
 pub struct Resume {
     /// Who or what does it, for the record.
     pub detail: String,
-    pub delay_ms: u64,
+    /// As the suspension's resume policy says when absent.
+    pub delay_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

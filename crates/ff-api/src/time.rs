@@ -110,4 +110,12 @@ mod tests {
         let time = Time(TimestampMs(1_800_000_000_000));
         assert_eq!(time.to_string(), "2027-01-15T08:00:00.000Z");
     }
+
+    #[test]
+    fn times_in_sentences_are_printed_alike() {
+        let days = |day: i64| TimestampMs(day * 86_400_000 + day.rem_euclid(86_399_999));
+        for at in (-719_528..2_932_895).step_by(13).map(days) {
+            assert_eq!(at.rfc3339(), Time(at).to_string());
+        }
+    }
 }

@@ -114,7 +114,7 @@ pub fn from_source(source_type: &str, identity: &str, signal: DeliverSignal) -> 
 
 /// A resume by an operator.
 pub fn resume(id: ExecutionId) -> Resume {
-    Resume { execution_id: id, trigger: "operator".to_owned(), delay_ms: 0 }
+    Resume { execution_id: id, trigger: "operator".to_owned(), delay_ms: None }
 }
 
 /// A waitpoint with the first token that any stage makes for it.

@@ -295,6 +295,8 @@ async fn executions_explain_themselves(site: &Site) {
     assert_eq!(explained["cause"], "waiting_for_worker");
     assert!(explained["summary"].is_string() && explained["evidence"].is_object(), "{explained}");
     assert!(explained["unblock"][0]["route"].is_string(), "{explained}");
+    let since = explained["evidence"]["eligible_since"].as_str();
+    assert!(since.is_some_and(|at| at.len() == 24 && at.ends_with('Z')), "{explained}");
 }
 
 async fn what_is_wrong_with_a_submit_is_pointed_at(site: &Site) {

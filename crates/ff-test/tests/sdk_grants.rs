@@ -112,7 +112,7 @@ async fn a_grant_for_an_attempt_that_goes_on_resumes_it(workshop: &Workshop) {
         let task = workshop.start(&worker, workshop.work()).await;
         let id = task.execution_id();
         task.suspend_on(Suspension::approval("k").unwrap()).await.unwrap();
-        let resume = Resume { execution_id: id, trigger: "operator".to_owned(), delay_ms: 0 };
+        let resume = Resume { execution_id: id, trigger: "operator".to_owned(), delay_ms: None };
         workshop.store().call(resume).await.unwrap();
         let grant = grant(workshop, issue_grant(id)).await;
         let task = match by_name {

@@ -236,7 +236,7 @@ async fn time_ends_a_wait(workshop: &Workshop) {
 async fn operators_resume_without_signals(workshop: &Workshop) {
     let worker = workshop.worker().await;
     let (id, _) = suspended(workshop, &worker, &named(&["go"])).await;
-    let resume = Resume { execution_id: id, trigger: "operator".to_owned(), delay_ms: 0 };
+    let resume = Resume { execution_id: id, trigger: "operator".to_owned(), delay_ms: None };
     workshop.store().call(resume).await.unwrap();
     assert_eq!(resumed(&worker).await.1, [""; 0]);
 }

@@ -86,9 +86,9 @@ pub(crate) struct Resume {
     /// Who or what does it, for the record
     #[arg(long, default_value = "")]
     detail: String,
-    /// Not before so long from now: 500ms, 2s, 5m, 1h
-    #[arg(long, value_parser = duration::parse, default_value = "0")]
-    delay: u64,
+    /// Not before so long from now: 500ms, 2s, 5m, 1h; as the suspension asked when absent
+    #[arg(long, value_parser = duration::parse)]
+    delay: Option<u64>,
 }
 
 /// Change the priority of an execution

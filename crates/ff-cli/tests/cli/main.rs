@@ -8,6 +8,7 @@ mod directly;
 mod failures;
 mod observed;
 mod operators;
+mod pasted;
 mod renewal;
 mod support;
 mod terminal;

@@ -3,6 +3,7 @@
 use std::borrow::BorrowMut;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -185,6 +186,14 @@ impl Site {
 
     pub(crate) fn ff(&self, arguments: &[&str]) -> Told {
         Told::of(&self.command(arguments).output().unwrap())
+    }
+
+    /// Runs a line as a person pastes it into a shell.
+    pub(crate) fn paste(&self, line: &str) -> Told {
+        let folder = Path::new(env!("CARGO_BIN_EXE_ff")).parent().unwrap().display();
+        let mut shell = Command::new("/bin/sh");
+        shell.env_clear().env("FF_URL", &self.url).env("PATH", format!("{folder}:/usr/bin:/bin"));
+        Told::of(&shell.args(["-c", line]).output().unwrap())
     }
 
     /// Submits and gives the id.

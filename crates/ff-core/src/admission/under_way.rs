@@ -31,7 +31,8 @@ impl UnderWay {
         reply: Result<Reply, EngineError>,
     ) -> Result<Option<Refusal>, EngineError> {
         let refusal = |code, what, ms| {
-            let detail = format!("quota policy {id}: {what}, again in {ms} ms");
+            // It is shown for as long as the execution waits: how long that is stands beside it.
+            let detail = format!("quota policy {id}: {what}");
             Ok(Some(Refusal { retry_after_ms: Some(ms), ..Refusal::new(code, detail) }))
         };
         match reply {

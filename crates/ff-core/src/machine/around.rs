@@ -1,6 +1,7 @@
 //! What an explanation needs to know besides the execution.
 
 use super::draft::Halt;
+use super::standing::{of_execution, of_lane};
 use super::{Facts, flow, quota};
 use crate::id::{BudgetId, DocumentId, QuotaPolicyId};
 use crate::limits;
@@ -20,13 +21,41 @@ pub(super) fn around(
     if runnable.causes.waits_for_members() {
         around.upstreams = flow::waited_for(facts, execution)?;
     }
-    let block = runnable.causes.admission.as_ref();
-    around.limit = match block.and_then(|block| block.by) {
-        Some(LimitId::Budget(id)) => budget(facts, id, now)?,
-        Some(LimitId::Quota(id)) => quota(facts, id, (execution, runnable), now)?,
+    around.limit = match &runnable.causes.admission {
+        Some(block) => match block.by {
+            Some(LimitId::Budget(id)) => budget(facts, id, now)?,
+            Some(LimitId::Quota(id)) => quota(facts, id, (execution, runnable), now)?,
+            None => None,
+        },
+        None if runnable.causes.is_empty() && runnable.live_grant(now).is_none() => {
+            refusing(facts, (execution, runnable), now)?
+        }
         None => None,
     };
     Ok(around)
+}
+
+/// The first limit that would refuse a claim, asked in the order in which a claim asks.
+fn refusing(
+    facts: &impl Facts,
+    (execution, runnable): (&Execution, &Runnable),
+    now: TimestampMs,
+) -> Result<Option<LimitFound>, Halt> {
+    let of_lane = of_lane(facts, &execution.about.namespace, &execution.about.lane)?;
+    let standing = of_execution(facts, &of_lane, execution)?;
+    for id in standing.budget_ids {
+        let found = budget(facts, id, now)?;
+        if found.as_ref().is_some_and(LimitFound::refuses) {
+            return Ok(found);
+        }
+    }
+    for id in standing.quota_policy_ids {
+        let found = quota(facts, id, (execution, runnable), now)?;
+        if found.as_ref().is_some_and(LimitFound::refuses) {
+            return Ok(found);
+        }
+    }
+    Ok(None)
 }
 
 fn budget(facts: &impl Facts, id: BudgetId, now: TimestampMs) -> Result<Option<LimitFound>, Halt> {

@@ -95,7 +95,8 @@ pub(super) fn claim(
 ) -> Result<Step<Box<Task>>, Halt> {
     let terms =
         LeaseTerms::by_grant(op.lease_id, &op.worker_id, &op.worker_instance_id, op.lease_ttl_ms);
-    take(facts, op.execution_id, &terms, &op.slots, now, |runnable| {
+    let draft = arrive(facts, op.execution_id, now)?;
+    take(facts, draft, &terms, &op.slots, Draft::eligible, |runnable| {
         check_grant(runnable, &op.worker_id, now)?;
         if runnable.next == Next::Resume {
             let detail = "its attempt is open: continue it with a resumed claim";
@@ -156,7 +157,8 @@ pub(super) fn claim_resumed(
 ) -> Result<Step<Box<Task>>, Halt> {
     let terms =
         LeaseTerms::by_grant(op.lease_id, &op.worker_id, &op.worker_instance_id, op.lease_ttl_ms);
-    take(facts, op.execution_id, &terms, &op.slots, now, |runnable| {
+    let draft = arrive(facts, op.execution_id, now)?;
+    take(facts, draft, &terms, &op.slots, Draft::eligible, |runnable| {
         check_grant(runnable, &op.worker_id, now)?;
         if runnable.next != Next::Resume {
             let detail = "no attempt is open: the claim would begin a new one";
@@ -173,7 +175,8 @@ pub(super) fn grant_and_claim(
 ) -> Result<Step<Box<Task>>, Halt> {
     let terms =
         LeaseTerms::by_grant(op.lease_id, &op.worker_id, &op.worker_instance_id, op.lease_ttl_ms);
-    take(facts, op.execution_id, &terms, &op.slots, now, |runnable| {
+    let draft = arrive(facts, op.execution_id, now)?;
+    take(facts, draft, &terms, &op.slots, Draft::eligible_to_operator, |runnable| {
         match runnable.live_grant(now) {
             Some(grant) if grant.worker_id != op.worker_id => Err(already_granted(grant)),
             _ => Ok(()),
@@ -242,16 +245,15 @@ fn give(mut draft: Draft, grant: Grant, offered: &Capabilities) -> Result<Step<C
     Ok(draft.answer(reply))
 }
 
-/// Leases one execution by name, once `check` has found the grant in order.
+/// Leases one execution by name if it is `eligible`, once `check` has found the grant in order.
 fn take(
     facts: &impl Facts,
-    id: ExecutionId,
+    mut draft: Draft,
     terms: &LeaseTerms,
     taken: &TakenSlots,
-    now: TimestampMs,
+    eligible: impl for<'a> FnOnce(&'a mut Draft, &Settings) -> Option<&'a Runnable>,
     check: impl FnOnce(&Runnable) -> Result<(), Refusal>,
 ) -> Result<Step<Box<Task>>, Halt> {
-    let mut draft = arrive(facts, id, now)?;
     if draft.is_leased_to(terms) {
         return Ok(Step::unchanged(Box::new(task_of(
             facts,
@@ -263,7 +265,7 @@ fn take(
         let detail = format!("{:?} runs it", lease.worker_instance_id);
         return Err(Refusal::new(Code::LeaseConflict, detail).into());
     }
-    let checked = match draft.eligible(facts.settings()) {
+    let checked = match eligible(&mut draft, facts.settings()) {
         Some(runnable) => check(runnable),
         None => Err(Refusal::new(Code::ExecutionNotLeaseable, draft.standing())),
     };
@@ -318,6 +320,7 @@ fn lease(
     mut draft: Draft,
     terms: &LeaseTerms,
 ) -> Result<Step<Box<Task>>, Halt> {
+    draft.lift_block();
     draft.lease_to(terms);
     let task = task_of(facts, &draft.execution, limits::CLAIM_REPLY_BYTES)?;
     Ok(draft.answer(Box::new(task)))
@@ -340,12 +343,14 @@ fn not_granted() -> Refusal {
 }
 
 fn grant_over(grant: &Grant) -> Refusal {
-    let detail = format!("the grant was good until {}; ask for another", grant.expires_at);
+    let detail =
+        format!("the grant was good until {}; ask for another", grant.expires_at.rfc3339());
     Refusal::new(Code::ClaimGrantExpired, detail)
 }
 
 fn already_granted(grant: &Grant) -> Refusal {
-    let detail = format!("{:?} may claim it until {}", grant.worker_id, grant.expires_at);
+    let (worker_id, until) = (&grant.worker_id, grant.expires_at.rfc3339());
+    let detail = format!("{worker_id:?} may claim it until {until}");
     Refusal::new(Code::GrantAlreadyExists, detail)
 }
 
@@ -362,6 +367,21 @@ impl Draft {
             self.expire_if_due(settings);
         }
         self.execution.phase.claimable()
+    }
+
+    /// The same of one whom an operator gives out: whether budgets have room and who could run it
+    /// is not asked. A block goes when the lease is made, not before: a refusal leaves it.
+    fn eligible_to_operator(&mut self, settings: &Settings) -> Option<&Runnable> {
+        if self.execution.phase.claimable_by_operator().is_some() {
+            self.expire_if_due(settings);
+        }
+        self.execution.phase.claimable_by_operator()
+    }
+
+    fn lift_block(&mut self) {
+        if let Some(reason) = self.execution.admission_block().map(|block| block.reason) {
+            self.admit(reason);
+        }
     }
 
     /// Whether it is still set aside for the lease of this epoch, for this instance.

@@ -68,7 +68,7 @@ pub(super) fn resume(
     }
     let trigger = if op.trigger.is_empty() { "operator" } else { &op.trigger };
     let public_state = draft.go_on(&GoingOn {
-        delay_ms: Some(op.delay_ms),
+        delay_ms: op.delay_ms,
         closes_all: true,
         ..GoingOn::because(trigger)
     });

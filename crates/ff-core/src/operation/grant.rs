@@ -49,8 +49,9 @@ pub struct ClaimResumedExecution {
     pub slots: TakenSlots,
 }
 
-/// An operator gives one execution to a worker in one step, whatever the worker can do. What the
-/// next claim would open is opened: a new attempt, or the open one continued.
+/// An operator gives one execution to a worker in one step, whatever the worker can do and budgets
+/// say; quota policies are asked. What the next claim would open is opened: a new attempt, or the
+/// open one continued.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IssueGrantAndClaim {
     pub execution_id: ExecutionId,

@@ -65,7 +65,8 @@ pub struct Resume {
     pub execution_id: ExecutionId,
     /// Who or what does it, for the record.
     pub trigger: String,
-    pub delay_ms: u64,
+    /// None: as its resume policy says.
+    pub delay_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,7 +197,7 @@ impl Binding {
 impl Shape for Resume {
     fn check_shape(&self) -> Result<(), Refusal> {
         check_bytes("trigger", &self.trigger, limits::REASON_BYTES)?;
-        check_range("delay_ms", self.delay_ms, 0, limits::DURATION_MAX_MS)
+        check_range("delay_ms", self.delay_ms.unwrap_or_default(), 0, limits::DURATION_MAX_MS)
     }
 
     fn target(&self) -> Option<ExecutionId> {

@@ -180,6 +180,42 @@ impl Condition {
         })
     }
 
+    /// What would still count on a waitpoint; nothing where no signal lets the execution go on.
+    pub fn lacks(&self, tally: &Tally, waitpoint: &WaitpointKey) -> Vec<Matcher> {
+        let leaves = self.leaves();
+        let mut lacking: Vec<Matcher> = Vec::new();
+        for (at, leaf) in leaves.iter().enumerate() {
+            let Some(wanted) = leaf.wanted() else { return Vec::new() };
+            let marks = tally.0.get(at).map_or(&[][..], Vec::as_slice);
+            if marks.len() < wanted && leaf.own_waitpoints().contains(waitpoint) {
+                for name in leaf.not_heard(marks, waitpoint) {
+                    if !lacking.contains(&name) {
+                        lacking.push(name);
+                    }
+                }
+            }
+        }
+        lacking
+    }
+
+    /// What a leaf has not heard on one of its waitpoints.
+    fn not_heard(&self, marks: &[Mark], waitpoint: &WaitpointKey) -> Vec<Matcher> {
+        match self {
+            Self::Single { name, .. } => vec![name.clone()],
+            Self::SignalSet { names, .. } => {
+                let missing = names.iter().filter(|name| !marks.contains(&digest(&[name])));
+                missing.cloned().map(Matcher::ByName).collect()
+            }
+            Self::Count(Count { kind: CountKind::DistinctWaitpoints, .. })
+                if marks.contains(&digest(&[waitpoint])) =>
+            {
+                Vec::new()
+            }
+            Self::Count(count) => vec![count.name.clone()],
+            Self::OperatorOnly | Self::TimeoutOnly | Self::AllOf(_) => Vec::new(),
+        }
+    }
+
     /// Every part that is not made of others. All of them must be met: `AllOf` is the only way to
     /// put parts together.
     fn leaves(&self) -> Vec<&Self> {

@@ -171,6 +171,14 @@ impl Phase {
         }
     }
 
+    /// Runnable, and nothing but limits, a lack of workers or a grant keeps it from being claimed.
+    pub fn claimable_by_operator(&self) -> Option<&Runnable> {
+        match self {
+            Self::Runnable(runnable) if runnable.causes.is_only_admission() => Some(runnable),
+            _ => None,
+        }
+    }
+
     /// Its grant, lapsed or not.
     pub fn grant(&self) -> Option<&Grant> {
         match self {
@@ -251,10 +259,12 @@ impl Causes {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.hold.is_none()
-            && !self.waits_for_members()
-            && self.delay.is_none()
-            && self.admission.is_none()
+        self.is_only_admission() && self.admission.is_none()
+    }
+
+    /// Whether at most admission stands in the way.
+    fn is_only_admission(&self) -> bool {
+        self.hold.is_none() && !self.waits_for_members() && self.delay.is_none()
     }
 }
 

@@ -139,7 +139,7 @@ impl Client {
         execution_id: ExecutionId,
         by: &str,
     ) -> Result<ResumedNow, SdkError> {
-        self.call(Resume { execution_id, trigger: by.to_owned(), delay_ms: 0 }).await
+        self.call(Resume { execution_id, trigger: by.to_owned(), delay_ms: None }).await
     }
 
     /// 0 to 9000, higher first.

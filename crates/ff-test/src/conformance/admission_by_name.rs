@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ff_core::backend::BackendExt;
 use ff_core::capability::Capabilities;
 use ff_core::error::Code;
+use ff_core::event::EventKind;
 use ff_core::id::{BudgetId, ExecutionId, Namespace, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::{
@@ -22,7 +23,7 @@ use crate::grants::{
     worker,
 };
 use crate::limits::{amounts, budget, cap, key, rate, usage};
-use crate::world::{World, capabilities, code, delay, lane};
+use crate::world::{World, capabilities, code, delay, hold, lane};
 
 const GRANT_MS: u64 = 20_000;
 
@@ -127,6 +128,48 @@ pub async fn an_operator_gives_out_work_whatever_budgets_say_and_asks_quotas(wor
     assert_eq!(code(refused), Code::ConcurrencyLimitExceeded);
     world.complete(&task).await.unwrap();
     world.backend.take_up(grant_and_claim(second)).await.unwrap();
+}
+
+pub async fn an_operator_takes_what_a_claim_has_blocked(world: &World) {
+    let spent = world.budget(budget(&[("tokens", 1, 0)])).await;
+    world.act(usage(spent, &[("tokens", 5)])).await;
+    let unrouted = world.submit(world.needing(&["gpu"])).await;
+    world.act(block(unrouted, BlockingReason::WaitingForCapableWorker)).await;
+    let unpaid = world.submit(under(world, &[spent], None)).await;
+    assert_eq!(world.claim_ids(1).await, []);
+    for id in [unpaid, unrouted] {
+        assert_eq!(world.backend.take_up(grant_and_claim(id)).await.unwrap().execution_id, id);
+        use EventKind::{Blocked, Claimed, Submitted, Unblocked};
+        assert_eq!(world.history(id).await, [Submitted, Blocked, Unblocked, Claimed]);
+    }
+}
+
+pub async fn an_operator_asks_the_quotas_of_what_they_have_blocked(world: &World) {
+    let quota = world.quota(rate(1, 60)).await;
+    world.start(under(world, &[], Some(quota))).await;
+    let id = world.submit(under(world, &[], Some(quota))).await;
+    assert_eq!(world.claim_ids(1).await, []);
+    world.advance(18_000).await;
+    let refused = world.backend.take_up(grant_and_claim(id)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::RateLimitExceeded);
+    assert_eq!(refused.refusal().unwrap().retry_after_ms, Some(42_000));
+    let state = world.describe(id).await.state;
+    assert_eq!(state.blocking_reason, BlockingReason::WaitingForQuota, "it still waits");
+    world.advance(42_000).await;
+    let task = world.backend.take_up(grant_and_claim(id)).await.unwrap();
+    assert_eq!(task.execution_id, id);
+    let slot = SlotId { execution_id: id, lease_epoch: task.lease_epoch };
+    assert!(holders(world, quota).await.contains(&slot));
+}
+
+pub async fn an_operator_passes_no_hold_of_what_limits_have_blocked(world: &World) {
+    let spent = world.budget(budget(&[("tokens", 1, 0)])).await;
+    world.act(usage(spent, &[("tokens", 5)])).await;
+    let id = world.submit(under(world, &[spent], None)).await;
+    assert_eq!(world.claim_ids(1).await, []);
+    world.act(hold(id)).await;
+    let refused = world.backend.take_up(grant_and_claim(id)).await;
+    assert_eq!(code(refused), Code::ExecutionNotLeaseable);
 }
 
 pub async fn an_attempt_that_goes_on_by_name_takes_a_slot(world: &World) {

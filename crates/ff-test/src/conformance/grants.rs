@@ -177,7 +177,7 @@ pub async fn explain_says_for_whom_it_is_set_aside(world: &World) {
     assert_eq!(explanation.evidence["kind"], "claim");
     assert_eq!(explanation.evidence["worker_id"], "pool");
     assert_eq!(explanation.evidence["worker_instance_id"], "pool-1");
-    assert_eq!(explanation.evidence["grant_expires_at"], now.after(GRANT_MS).0);
+    assert_eq!(explanation.evidence["grant_expires_at"], now.after(GRANT_MS).rfc3339());
     assert_eq!(explanation.earliest_start_at, Some(now));
     let verbs: Vec<_> = explanation.unblock.iter().map(|action| action.cli.clone()).collect();
     assert_eq!(verbs, [format!("ff hold '{id}'"), format!("ff cancel '{id}'")]);

@@ -34,6 +34,7 @@ pub mod delete;
 pub mod errors;
 pub mod events;
 pub mod explain;
+pub mod explain_limits;
 pub mod fail_retry;
 pub mod fencing;
 pub mod flow_basics;
@@ -106,6 +107,7 @@ pub mod upkeep;
 pub mod usage;
 pub mod waitpoint_end;
 pub mod waitpoints;
+pub mod ways_out;
 pub mod worker_loss;
 pub mod workers;
 
@@ -149,6 +151,9 @@ suite! { ($)
         a_claim_by_name_without_its_slots_is_refused
         a_refusal_leaves_the_grant_valid
         an_operator_gives_out_work_whatever_budgets_say_and_asks_quotas
+        an_operator_takes_what_a_claim_has_blocked
+        an_operator_asks_the_quotas_of_what_they_have_blocked
+        an_operator_passes_no_hold_of_what_limits_have_blocked
         an_attempt_that_goes_on_by_name_takes_a_slot
         a_policy_that_is_gone_holds_no_grant_up
         a_scheduler_gets_the_best_for_a_worker
@@ -438,17 +443,20 @@ suite! { ($)
         a_running_execution_says_who_runs_it
         a_lost_lease_is_told_before_and_after_it_was_handled
         a_finished_execution_says_how_it_ended
-        a_suspended_execution_says_what_it_waits_for
-        what_only_an_operator_resumes_says_so
         a_delayed_resume_says_until_when
-        a_used_up_budget_says_how_much_more_it_takes
-        a_full_quota_says_who_holds_it_and_when_to_come_back
         what_nobody_can_run_names_the_nearest_worker
         busy_workers_are_told_from_missing_ones
         a_member_of_a_cancelled_flow_says_so
         a_member_names_those_that_it_waits_for
         records_alone_say_which_way_it_goes
         every_cause_has_a_name_of_its_own
+    }
+    explain_limits {
+        a_used_up_budget_says_how_much_more_it_takes
+        a_budget_is_told_as_it_is_now
+        a_full_window_says_when_to_come_back
+        taken_slots_say_who_holds_them
+        a_limit_that_no_claim_has_asked_is_told
     }
     fail_retry {
         a_failure_waits_for_its_retry
@@ -939,6 +947,7 @@ suite! { ($)
         an_operators_resume_is_one_event_that_says_by_what
         an_operators_resume_hands_over_no_signals
         an_operators_resume_may_be_delayed
+        an_operators_resume_waits_as_the_suspension_asked
         only_a_suspended_execution_is_resumed
         what_a_resume_says_has_limits
         a_resume_wakes_a_claim
@@ -1370,6 +1379,14 @@ suite! { ($)
         a_closed_waitpoint_takes_no_signal
         only_a_waitpoint_of_the_execution_is_closed
         closed_ones_are_remembered_up_to_a_limit
+    }
+    ways_out {
+        commands_and_routes_are_of_its_namespace
+        a_suspended_execution_says_what_it_waits_for
+        what_only_an_operator_resumes_says_so
+        what_is_offered_is_what_a_condition_takes
+        what_was_heard_is_not_offered_again
+        only_a_timeout_that_resumes_says_when_it_starts
     }
     worker_loss {
         the_leases_of_a_silent_worker_are_lost_by_time

@@ -117,7 +117,7 @@ pub async fn an_operators_resume_hands_over_no_signals(world: &World) {
 
 pub async fn an_operators_resume_may_be_delayed(world: &World) {
     let (task, _) = world.suspended(wildcard("a")).await;
-    let delayed = Resume { delay_ms: 5_000, ..resume(task.execution_id) };
+    let delayed = Resume { delay_ms: Some(5_000), ..resume(task.execution_id) };
     let reply = world.act(delayed).await;
     assert_eq!(reply, ResumedNow { public_state: PublicState::Delayed });
     let until = world.now().await.after(5_000);
@@ -128,6 +128,24 @@ pub async fn an_operators_resume_may_be_delayed(world: &World) {
     assert_eq!(world.claim_ids(1).await, []);
     world.pass(1).await;
     assert_eq!(world.claim_one().await.attempt_id, task.attempt_id);
+}
+
+pub async fn an_operators_resume_waits_as_the_suspension_asked(world: &World) {
+    let asked_for = ResumePolicy { resume_delay_ms: 3_000, ..ResumePolicy::default() };
+    for (delay_ms, waits_ms) in [(None, 3_000), (Some(1_000), 1_000), (Some(0), 0)] {
+        let task = world.start(world.work()).await;
+        let asked = suspend(&task, Condition::OperatorOnly);
+        world.suspend(Suspend { resume_policy: asked_for, ..asked }).await;
+        world.act(Resume { delay_ms, ..resume(task.execution_id) }).await;
+        if waits_ms > 0 {
+            let until = world.now().await.after(waits_ms);
+            assert_eq!(world.describe(task.execution_id).await.delay_until, Some(until));
+            world.pass(waits_ms.cast_signed() - 1).await;
+            assert_eq!(world.claim_ids(1).await, []);
+            world.pass(1).await;
+        }
+        assert_eq!(world.claim_one().await.attempt_id, task.attempt_id);
+    }
 }
 
 pub async fn only_a_suspended_execution_is_resumed(world: &World) {
@@ -152,10 +170,10 @@ pub async fn what_a_resume_says_has_limits(world: &World) {
     let asked = || resume(task.execution_id);
     let trigger = "x".repeat(limits::REASON_BYTES + 1);
     world.refuses(Resume { trigger, ..asked() }, Code::InvalidInput).await;
-    let delay_ms = limits::DURATION_MAX_MS + 1;
+    let delay_ms = Some(limits::DURATION_MAX_MS + 1);
     world.refuses(Resume { delay_ms, ..asked() }, Code::InvalidInput).await;
     let trigger = "x".repeat(limits::REASON_BYTES);
-    world.act(Resume { trigger, delay_ms: limits::DURATION_MAX_MS, ..asked() }).await;
+    world.act(Resume { trigger, delay_ms: Some(limits::DURATION_MAX_MS), ..asked() }).await;
 }
 
 pub async fn a_resume_wakes_a_claim(world: &World) {

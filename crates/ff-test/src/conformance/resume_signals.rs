@@ -169,7 +169,7 @@ pub async fn what_a_suspend_left_counts_in_a_reply(world: &World) {
         let task = world.start(world.work()).await;
         world.act(Suspend { metadata: metadata.clone(), ..suspend(&task, "k") }).await;
         let (execution_id, trigger) = (task.execution_id, "test".to_owned());
-        world.act(Resume { execution_id, trigger, delay_ms: 3_600_000 }).await;
+        world.act(Resume { execution_id, trigger, delay_ms: Some(3_600_000) }).await;
     }
     world.pass(3_600_000).await;
     let mut taken = 0;
@@ -192,7 +192,7 @@ pub async fn a_task_that_an_operator_resumed_has_none(world: &World) {
     let (task, waitpoint) = waiting_for(world, 2).await;
     let id = task.execution_id;
     world.deliver(signal(id, &waitpoint, "one of two")).await;
-    world.act(Resume { execution_id: id, trigger: "test".to_owned(), delay_ms: 0 }).await;
+    world.act(Resume { execution_id: id, trigger: "test".to_owned(), delay_ms: None }).await;
     let resumed = world.claim_one().await;
     assert_eq!(names(world, &resumed).await, [""; 0]);
 }

@@ -332,7 +332,7 @@ impl Dice {
                 bytes: self.pick(&[0, 10, 300]),
                 key: self.maybe(30, |dice| dice.pick(&[0, 1, 2])),
             }),
-            13..17 => WaitOp::Resume(self.target(), self.pick(&[0, 0, 200])),
+            13..17 => WaitOp::Resume(self.target(), self.pick(&[None, Some(0), Some(200)])),
             17..20 => WaitOp::Approve {
                 target: self.target(),
                 key: self.pick(&[0, 1, 2]),

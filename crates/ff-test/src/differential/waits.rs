@@ -25,7 +25,7 @@ use super::op::{FenceOf, Target};
 pub enum WaitOp {
     Pending { fence: FenceOf, uuid: u128, key: u8, expires_ms: Option<i64>, ttl_ms: Option<u64> },
     Suspend(Box<SuspendOp>),
-    Resume(Target, u64),
+    Resume(Target, Option<u64>),
     Signal(SignalOp),
     Approve { target: Target, key: u8, uuid: u128, deny: bool },
     Close(Place),

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use crate::id::{ExecutionId, FlowId};
+use super::action::Action;
+use crate::id::ExecutionId;
 use crate::read::{BudgetStatus, QuotaPolicyDescribed};
-use crate::state::{EdgeKind, Execution, LaneState, PublicState, Route, Verdict};
+use crate::state::{EdgeKind, LaneState, PublicState, Route, Verdict};
 use crate::time::TimestampMs;
 
 /// One word for the cause.
@@ -85,14 +86,6 @@ pub struct Explanation {
     pub earliest_start_at: Option<TimestampMs>,
 }
 
-/// One way to act.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Action {
-    pub summary: String,
-    pub cli: String,
-    pub route: String,
-}
-
 /// What the records tell. Where the execution waits for a worker, [`Explained::among`] them says the
 /// rest.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,7 +104,7 @@ pub struct Around {
     pub stopped: Option<String>,
     /// Some of the members that it waits for.
     pub upstreams: Vec<Upstream>,
-    /// The limit that keeps it back.
+    /// The limit that keeps it back; of one that nothing keeps back, the first that would.
     pub limit: Option<LimitFound>,
 }
 
@@ -136,6 +129,16 @@ pub enum LimitFound {
     },
 }
 
+impl LimitFound {
+    /// Whether a claim would be told to wait.
+    pub(crate) fn refuses(&self) -> bool {
+        match self {
+            Self::Budget(status) => status.blocked_by.is_some(),
+            Self::Quota { verdict, .. } => *verdict != Verdict::Admit,
+        }
+    }
+}
+
 impl Explanation {
     /// Adds to the evidence.
     pub(super) fn add(&mut self, more: Value) {
@@ -149,61 +152,6 @@ impl Explanation {
 impl From<Explanation> for Explained {
     fn from(explanation: Explanation) -> Self {
         Self { explanation, route: None }
-    }
-}
-
-impl Action {
-    pub(super) fn new(summary: impl Into<String>, cli: String, route: String) -> Self {
-        Self { summary: summary.into(), cli, route }
-    }
-
-    /// A verb on an execution.
-    pub(super) fn on(
-        execution: &Execution,
-        summary: &str,
-        verb: &str,
-        method: &str,
-        route: &str,
-    ) -> Self {
-        let id = execution.id;
-        Self::new(
-            summary,
-            format!("ff {verb} '{id}'"),
-            format!("{method} /v1/executions/{id}/{route}"),
-        )
-    }
-
-    pub(super) fn cancel(execution: &Execution) -> Self {
-        Self::on(execution, "cancel it", "cancel", "POST", "cancel")
-    }
-
-    const RAISE_PRIORITY: &str = "raise its priority";
-
-    /// Whether it helps only where others are ahead.
-    pub(super) fn is_about_priority(&self) -> bool {
-        self.summary == Self::RAISE_PRIORITY
-    }
-
-    pub(super) fn raise_priority(execution: &Execution) -> Self {
-        let id = execution.id;
-        let higher = execution.priority.saturating_add(1);
-        Self::new(
-            Self::RAISE_PRIORITY,
-            format!("ff priority '{id}' {higher}"),
-            format!("PUT /v1/executions/{id}/priority"),
-        )
-    }
-
-    pub(super) fn show_flow(flow_id: FlowId) -> Self {
-        Self::new(
-            "see what it waits for",
-            format!("ff flow show {flow_id}"),
-            format!("GET /v1/flows/{flow_id}/graph"),
-        )
-    }
-
-    pub(super) fn start_worker(summary: String) -> Self {
-        Self::new(summary, "ff worker ls".to_owned(), "POST /v1/workers".to_owned())
     }
 }
 

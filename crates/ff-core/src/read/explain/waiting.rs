@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::explanation::{Action, Around, Cause, Explained, Explanation, Upstream, span};
-use super::limits::not_admitted;
+use super::action::{Action, Line};
+use super::explanation::{Around, Cause, Explained, Explanation, Upstream, span};
+use super::limits::{not_admitted, would_refuse};
 use crate::state::{
     AdmissionReason, Delay, DelayReason, EdgeKind, Execution, Grant, LaneState, LostBy, Member,
     Next, Route, Runnable,
@@ -38,6 +39,9 @@ pub(super) fn waiting(
     if !around.lane.gives_claims() {
         return lane_paused(execution, runnable, around.lane).into();
     }
+    if let Some(limit) = &around.limit {
+        return would_refuse(execution, runnable, limit, now).into();
+    }
     match runnable.next {
         Next::Reclaim(by) => reclaimable(execution, by, now).into(),
         _ => Explained {
@@ -55,8 +59,8 @@ fn held(execution: &Execution, runnable: &Runnable, detail: &str) -> Explanation
         } else {
             format!("An operator holds it: {detail}.")
         },
-        evidence: json!({ "detail": detail, "held_since": runnable.since.0 }),
-        unblock: vec![Action::on(execution, "release the hold", "release", "POST", "release")],
+        evidence: json!({ "detail": detail, "held_since": runnable.since.rfc3339() }),
+        unblock: vec![Action::on(execution, "release the hold", "release")],
         earliest_start_at: None,
     }
 }
@@ -88,9 +92,9 @@ fn blocked(
             "unresolved": group.unresolved(),
             "waits_for": upstreams.iter().map(waited_for).collect::<Vec<_>>(),
             "children": children.map(|c| json!({ "total": c.total, "ended": c.ended })),
-            "blocked_since": runnable.since.0,
+            "blocked_since": runnable.since.rfc3339(),
         }),
-        unblock: vec![Action::show_flow(member.flow_id), Action::cancel(execution)],
+        unblock: vec![Action::show_flow(execution, member.flow_id), Action::cancel(execution)],
         earliest_start_at: None,
     }
 }
@@ -112,12 +116,14 @@ fn lane_paused(execution: &Execution, runnable: &Runnable, state: LaneState) -> 
         evidence: json!({
             "lane": lane.as_str(),
             "lane_state": state.as_str(),
-            "eligible_since": runnable.since.0,
+            "eligible_since": runnable.since.rfc3339(),
         }),
         unblock: vec![Action::new(
+            &execution.about.namespace,
             "resume the lane",
-            format!("ff lane resume '{lane}'"),
-            format!("POST /v1/lanes/{lane}/resume"),
+            &Line::new("lane resume").arg(lane),
+            "POST",
+            &["lanes", lane, "resume"],
         )],
         earliest_start_at: None,
     }
@@ -128,7 +134,7 @@ fn delayed(execution: &Execution, Delay { until, reason }: Delay, now: Timestamp
     let mut explanation = Explanation {
         cause: Cause::Delayed,
         summary: format!("It was asked to wait; {left} are left."),
-        evidence: json!({ "delay_until": until.0 }),
+        evidence: json!({ "delay_until": until.rfc3339() }),
         unblock: vec![Action::cancel(execution)],
         earliest_start_at: Some(until),
     };
@@ -167,10 +173,10 @@ fn granted(execution: &Execution, grant: &Grant, now: TimestampMs) -> Explanatio
             "kind": grant.kind.as_str(),
             "worker_id": worker.as_str(),
             "worker_instance_id": grant.worker_instance_id.as_deref(),
-            "grant_expires_at": until.0,
+            "grant_expires_at": until.rfc3339(),
         }),
         unblock: vec![
-            Action::on(execution, "hold it, which takes the grant back", "hold", "POST", "hold"),
+            Action::on(execution, "hold it, which takes the grant back", "hold"),
             Action::cancel(execution),
         ],
         earliest_start_at: Some(now),
@@ -178,7 +184,7 @@ fn granted(execution: &Execution, grant: &Grant, now: TimestampMs) -> Explanatio
 }
 
 fn eligible(execution: &Execution, runnable: &Runnable, now: TimestampMs) -> Explanation {
-    let lane = &execution.about.lane;
+    let (namespace, lane) = (&execution.about.namespace, &execution.about.lane);
     let required = &execution.policy().required_capabilities;
     let skills = if required.is_empty() {
         String::new()
@@ -192,13 +198,13 @@ fn eligible(execution: &Execution, runnable: &Runnable, now: TimestampMs) -> Exp
         summary: format!("Ready for {ready}; no worker of lane {lane:?}{skills} has taken it."),
         evidence: json!({
             "lane": lane.as_str(),
-            "eligible_since": runnable.since.0,
+            "eligible_since": runnable.since.rfc3339(),
             "waited_ms": waited,
             "required_capabilities": required,
             "priority": execution.priority,
         }),
         unblock: vec![
-            Action::start_worker(format!("start a worker for lane {lane:?}{skills}")),
+            Action::start_worker(namespace, format!("start a worker for lane {lane:?}{skills}")),
             Action::raise_priority(execution),
         ],
         earliest_start_at: Some(now),
@@ -221,10 +227,10 @@ fn reclaimable(execution: &Execution, by: LostBy, now: TimestampMs) -> Explanati
             "reclaim_count": execution.counts.reclaims,
             "max_reclaim_count": execution.policy().timeout.max_reclaim_count,
         }),
-        unblock: vec![Action::start_worker(format!(
-            "start a worker for lane {:?}",
-            execution.about.lane
-        ))],
+        unblock: vec![Action::start_worker(
+            &execution.about.namespace,
+            format!("start a worker for lane {:?}", execution.about.lane),
+        )],
         earliest_start_at: Some(now),
     }
 }

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::explanation::{Action, Cause, Explained, Explanation};
+use super::action::Action;
+use super::explanation::{Cause, Explained, Explanation};
 use crate::read::{Nearest, Offer, WorkerSnapshot};
 use crate::state::Route;
 
@@ -67,7 +68,7 @@ fn no_capable_worker(explanation: &mut Explanation, route: &Route, nearest: Opti
     explanation.unblock.retain(|action| !action.is_about_priority());
     // Records begin with the advice to start any worker; this one is more precise.
     if let Some(first) = explanation.unblock.first_mut() {
-        *first = Action::start_worker(start);
+        *first = Action::start_worker(&route.namespace, start);
     }
 }
 

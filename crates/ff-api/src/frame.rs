@@ -149,7 +149,10 @@ impl Append {
         execution_id: ExecutionId,
         fence: LeaseFence,
     ) -> Result<operation::AppendFrames, Failure> {
-        let frames = self.frames.into_iter().map(|frame| frame.operation(None));
+        let frames = self.frames.into_iter().enumerate().map(|(number, frame)| {
+            let frame = frame.operation(None);
+            frame.map_err(|failure| failure.under(&format!("/frames/{number}")))
+        });
         Ok(operation::AppendFrames {
             execution_id,
             fence,

@@ -1,6 +1,5 @@
 //! Grants: one execution set aside for one worker, which then claims it by name.
 
-use ff_core::capability::Capabilities;
 use ff_core::id::{
     ExecutionId, LaneId, LeaseId, Namespace, PartitionKey, WorkerId, WorkerInstanceId,
 };
@@ -12,6 +11,7 @@ use utoipa::ToSchema;
 
 use crate::problem::Failure;
 use crate::reading::{Unreadable, parsed, present};
+use crate::tokens::Tokens;
 
 /// How long a grant lasts when nothing is said.
 const GRANT_TTL_MS: u64 = 5_000;
@@ -23,7 +23,7 @@ pub struct ClaimForWorker {
     pub lane: LaneId,
     pub worker_instance_id: WorkerInstanceId,
     #[serde(default)]
-    pub capabilities: Vec<String>,
+    pub capabilities: Tokens,
     /// 1 to 60 000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_ttl_ms: Option<u64>,
@@ -63,7 +63,7 @@ pub struct Reclaim {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_ttl_ms: Option<u64>,
     #[serde(default)]
-    pub capabilities: Vec<String>,
+    pub capabilities: Tokens,
 }
 
 /// What became of it: `granted`, `not_reclaimable` or `reclaim_cap_exceeded`.
@@ -95,7 +95,7 @@ impl ClaimForWorker {
             worker_id,
             worker_instance_id: self.worker_instance_id,
             lane: self.lane,
-            capabilities: Capabilities::new(self.capabilities)?,
+            capabilities: self.capabilities.read()?,
             grant_ttl_ms: self.grant_ttl_ms.unwrap_or(GRANT_TTL_MS),
         })
     }
@@ -168,7 +168,7 @@ impl Reclaim {
             worker_id: self.worker_id,
             worker_instance_id: self.worker_instance_id,
             lane: self.lane,
-            capabilities: Capabilities::new(self.capabilities)?,
+            capabilities: self.capabilities.read()?,
             grant_ttl_ms: self.grant_ttl_ms.unwrap_or(GRANT_TTL_MS),
         })
     }
@@ -212,7 +212,7 @@ impl From<operation::ClaimForWorker> for ClaimForWorker {
         Self {
             lane: claim.lane,
             worker_instance_id: claim.worker_instance_id,
-            capabilities: claim.capabilities.tokens().map(str::to_owned).collect(),
+            capabilities: (&claim.capabilities).into(),
             grant_ttl_ms: Some(claim.grant_ttl_ms),
         }
     }
@@ -255,7 +255,7 @@ impl From<operation::IssueReclaimGrant> for Reclaim {
             worker_instance_id: issue.worker_instance_id,
             lane: issue.lane,
             grant_ttl_ms: Some(issue.grant_ttl_ms),
-            capabilities: issue.capabilities.tokens().map(str::to_owned).collect(),
+            capabilities: (&issue.capabilities).into(),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::problem::{Failure, Problem};
 use crate::reading::Unreadable;
 use crate::task::Task;
 use crate::time::Time;
+use crate::tokens::Tokens;
 
 /// Work for one worker instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -29,7 +30,7 @@ pub struct Claim {
     pub order: Option<String>,
     /// As registered when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capabilities: Option<Vec<String>>,
+    pub capabilities: Option<Tokens>,
     /// 1 to 1000.
     #[serde(default = "one")]
     pub max: u32,
@@ -76,7 +77,7 @@ pub struct Next {
     pub order: Option<String>,
     /// As registered when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capabilities: Option<Vec<String>>,
+    pub capabilities: Option<Tokens>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ttl_ms: Option<u64>,
 }
@@ -153,14 +154,14 @@ impl Offered {
     fn or(
         self,
         lanes: Option<Vec<Lane>>,
-        capabilities: Option<Vec<String>>,
+        capabilities: Option<Tokens>,
     ) -> Result<(Vec<LaneShare>, Capabilities), Failure> {
         let lanes = match lanes {
             Some(lanes) => shares(lanes),
             None => self.lanes.into_iter().map(LaneShare::new).collect(),
         };
         let capabilities = match capabilities {
-            Some(tokens) => Capabilities::new(tokens)?,
+            Some(tokens) => tokens.read()?,
             None => self.capabilities,
         };
         Ok((lanes, capabilities))
@@ -262,7 +263,7 @@ impl From<operation::Claim> for Claim {
             worker_instance_id: claim.worker_instance_id,
             lanes: Some(claim.lanes.into_iter().map(Into::into).collect()),
             order: Some(order_name(claim.order)),
-            capabilities: Some(claim.capabilities.tokens().map(str::to_owned).collect()),
+            capabilities: Some((&claim.capabilities).into()),
             max: claim.max,
             lease_ttl_ms: Some(claim.lease_ttl_ms),
         }
@@ -275,7 +276,7 @@ impl From<operation::ClaimNext> for Next {
             max: next.max,
             lanes: Some(next.lanes.into_iter().map(Into::into).collect()),
             order: Some(order_name(next.order)),
-            capabilities: Some(next.capabilities.tokens().map(str::to_owned).collect()),
+            capabilities: Some((&next.capabilities).into()),
             lease_ttl_ms: Some(next.lease_ttl_ms),
         }
     }
@@ -316,6 +317,13 @@ pub(crate) fn renewed(
 }
 
 impl RenewedItem {
+    /// The same, of the lease with this number in a list: what is wrong stands in it.
+    #[must_use]
+    pub fn placed(self, list: &str, number: usize) -> Self {
+        let problem = self.problem.map(|problem| problem.placed(&format!("/{list}/{number}")));
+        Self { problem, ..self }
+    }
+
     /// What became of it.
     pub fn outcome(self) -> Result<operation::Renewed, EngineError> {
         renewed(self.expires_at, self.problem)

@@ -2,8 +2,8 @@
 //! [`ff_core`]. No I/O; the server and every client of it share these forms.
 //!
 //! - [`object`]: a JSON object or a query string, taken apart field by field.
-//! - [`bytes`], [`time`], [`json`]: values that JSON has no form of its own for.
-//! - [`problem`]: how every failure is told.
+//! - [`bytes`], [`time`], [`json`], [`tokens`]: values that JSON has no form of its own for.
+//! - [`problem`]: how every failure is told; [`again`]: how a repetition is.
 //! - [`reading`]: why an answer could not be read. Whoever asks makes the forms of requests from operations,
 //!   and replies from the forms of answers; both stand beside the way there.
 //! - [`submit`], [`execution`], [`search`], [`attempt`], [`manage`]: executions.
@@ -14,6 +14,7 @@
 //! - [`budget`], [`quota`], [`lane`], [`bulk`]: limits, lanes and namespaces, many at once.
 //! - [`system`], [`secret`]: the server itself.
 
+pub mod again;
 pub mod attempt;
 pub mod budget;
 pub mod bulk;
@@ -46,5 +47,6 @@ pub mod system;
 pub mod task;
 mod text;
 pub mod time;
+pub mod tokens;
 pub mod usage;
 pub mod worker;

@@ -1,6 +1,7 @@
 //! How every failure is told: `application/problem+json`.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 use ff_core::capability::Capabilities;
 use ff_core::error::{Class, Code, Current, EngineError, Refusal};
@@ -106,12 +107,18 @@ impl Problem {
 
     /// The same of a part: what is wrong stands under this place of the whole.
     #[must_use]
-    pub fn under(mut self, place: &str) -> Box<Self> {
+    pub fn under(self, place: &str) -> Box<Self> {
+        let detail = format!("{place}: {}", self.detail);
+        Box::new(Self { detail, ..self.placed(place) })
+    }
+
+    /// The same, told as the part's own problem.
+    #[must_use]
+    pub fn placed(mut self, place: &str) -> Self {
         for error in &mut self.errors {
             error.pointer = format!("{place}{}", error.pointer);
         }
-        self.detail = format!("{place}: {}", self.detail);
-        Box::new(self)
+        self
     }
 
     #[must_use]
@@ -125,13 +132,12 @@ impl From<&Refusal> for Problem {
         let code = refusal.code;
         let mut problem = Self::new(code, refusal.detail.clone());
         if problem.status == 400 {
-            let place = refusal.field.as_ref().map(|field| format!("/{}", field.replace('.', "/")));
-            let error = FieldError::new(place.unwrap_or_default(), code, &refusal.detail);
-            problem.errors.push(error);
+            problem.errors.push(FieldError::new(refusal.pointer(), code, &refusal.detail));
         }
-        problem.current = refusal.current;
+        problem.current = refusal.current.as_deref().copied();
         problem.missing_capabilities.clone_from(&refusal.missing_capabilities);
-        problem.retry_after_ms = refusal.retry_after_ms.or(problem.retry_after_ms);
+        let known = refusal.retry_after_ms.map(NonZeroU64::get);
+        problem.retry_after_ms = known.or(problem.retry_after_ms);
         problem
     }
 }
@@ -264,15 +270,17 @@ impl From<Problem> for EngineError {
 impl Problem {
     /// The refusal that it tells of.
     fn refusal(self) -> Refusal {
-        let field = self.errors.into_iter().next().map(|error| error.pointer);
-        let field = field.map(|place| place.trim_start_matches('/').replace('/', "."));
+        let pointer = self.errors.into_iter().next().map(|error| error.pointer);
+        let pointer = pointer.unwrap_or_default();
+        let (place, field) = pointer.rsplit_once('/').unwrap_or(("", &pointer));
         Refusal {
             code: self.code,
             detail: self.detail.into(),
-            field: field.filter(|field| !field.is_empty()).map(Into::into),
-            current: self.current,
+            field: Some(field.to_owned().into()).filter(|_| !field.is_empty()),
+            place: Some(place.into()).filter(|_| !place.is_empty()),
+            current: self.current.map(Box::new),
             missing_capabilities: self.missing_capabilities,
-            retry_after_ms: self.retry_after_ms,
+            retry_after_ms: self.retry_after_ms.and_then(NonZeroU64::new),
         }
     }
 }

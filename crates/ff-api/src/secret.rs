@@ -1,10 +1,13 @@
 //! The keys that sign waitpoint tokens.
 
+use ff_core::error::{Code, Refusal};
 use ff_core::id::Kid;
+use ff_core::limits;
 use ff_core::operation::Rotated;
 use ff_core::read;
 use ff_core::token::KidInfo;
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 use utoipa::ToSchema;
 
 use crate::time::{Time, some};
@@ -19,7 +22,19 @@ pub struct RotateSecret {
     pub new_secret_hex: String,
     /// How long the key before is still accepted; 24 hours when absent.
     #[serde(default)]
-    pub grace_ms: Option<u64>,
+    #[schema(value_type = Option<u64>)]
+    pub grace_ms: Option<Number>,
+}
+
+impl RotateSecret {
+    /// The grace that it names.
+    pub fn grace_ms(&self) -> Result<Option<u64>, Refusal> {
+        let Some(number) = &self.grace_ms else { return Ok(None) };
+        number.as_u64().map(Some).ok_or_else(|| {
+            let detail = format!("grace_ms is {number}, allowed is 0 to {}", limits::GRACE_MAX_MS);
+            Refusal::at(Code::InvalidGraceMs, "grace_ms", detail)
+        })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

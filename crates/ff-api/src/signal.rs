@@ -1,11 +1,12 @@
 //! Waitpoints and signals.
 
 use ff_core::content::Content;
+use ff_core::error::Refusal;
 use ff_core::id::{
     ContentType, ExecutionId, IdempotencyKey, Kid, LaneId, SignalId, SignalName, WaitpointId,
     WaitpointKey,
 };
-use ff_core::operation::{self, Decision, WaitpointRef};
+use ff_core::operation::{self, Decision, Suffix, WaitpointRef};
 use ff_core::read;
 use ff_core::state::SignalEffect;
 use ff_core::token::WaitpointToken;
@@ -69,7 +70,8 @@ pub struct Approval {
     /// `approved` or `denied` when absent.
     pub name: Option<SignalName>,
     pub comment: Option<String>,
-    /// Tells repeated decisions of one name apart; `0` when absent.
+    /// Tells decisions of one name apart: with the same suffix it is a repetition. The id of the
+    /// waitpoint when absent.
     pub suffix: Option<String>,
     /// The execution must be of this lane.
     pub lane: Option<LaneId>,
@@ -145,15 +147,16 @@ pub struct AcceptedSignal {
 
 /// A waitpoint in a path: its id, or its key.
 pub fn waitpoint(text: &str) -> Result<WaitpointRef, Invalid> {
-    match text.parse() {
-        Ok(id) => Ok(WaitpointRef::Id(id)),
-        Err(_) => WaitpointKey::new(text)
-            .map(WaitpointRef::Key)
-            .map_err(|error| Invalid::at("waitpoint", error)),
-    }
+    let key = WaitpointKey::new(text).map_err(|error| Invalid::at("waitpoint", error))?;
+    Ok(WaitpointRef::Text(key))
 }
 
 impl Signal {
+    /// Refuses what nothing that is there could make right.
+    pub fn check(&self) -> Result<(), Refusal> {
+        operation::Message::check_name(&self.name)
+    }
+
     fn waitpoint(&self) -> Result<WaitpointRef, Invalid> {
         match (self.waitpoint_id, &self.waitpoint_key) {
             (Some(id), None) => Ok(WaitpointRef::Id(id)),
@@ -212,6 +215,11 @@ impl From<operation::Signalled> for Signalled {
 }
 
 impl Approval {
+    /// Refuses what nothing that is there could make right.
+    pub fn check(&self) -> Result<(), Refusal> {
+        self.name.as_ref().map_or(Ok(()), operation::Message::check_name)
+    }
+
     pub fn operation(
         self,
         execution_id: ExecutionId,
@@ -226,7 +234,7 @@ impl Approval {
             signal_id: self.signal_id.unwrap_or_else(SignalId::mint),
             decision,
             name: self.name,
-            suffix: self.suffix,
+            suffix: self.suffix.map_or(Suffix::Waitpoint, Suffix::Text),
             comment: self.comment,
             operator,
         }
@@ -276,7 +284,7 @@ impl From<operation::DeliverSignal> for Signal {
         let operation::DeliverSignal { waitpoint, token, signal, .. } = deliver;
         let (waitpoint_id, waitpoint_key) = match waitpoint {
             WaitpointRef::Id(id) => (Some(id), None),
-            WaitpointRef::Key(key) => (None, Some(key)),
+            WaitpointRef::Key(key) | WaitpointRef::Text(key) => (None, Some(key)),
         };
         Self {
             waitpoint_id,
@@ -317,6 +325,10 @@ impl From<operation::DeliverApproval> for Approval {
     /// Who decides is the caller, as the server knows it.
     fn from(approval: operation::DeliverApproval) -> Self {
         let operation::DeliverApproval { name, comment, suffix, lane, signal_id, .. } = approval;
+        let suffix = match suffix {
+            Suffix::Text(text) => Some(text),
+            Suffix::Waitpoint => None,
+        };
         Self { name, comment, suffix, lane, signal_id: Some(signal_id) }
     }
 }

@@ -152,7 +152,9 @@ impl Submit {
     /// The policy with what stands beside it.
     fn policy(&self) -> Result<Arc<Policy>, Failure> {
         let mut policy = match &self.policy {
-            Some(json) => Policy::from_json(json.text())?,
+            Some(json) => {
+                Policy::from_json(json.text()).map_err(|refusal| refusal.under("policy"))?
+            }
             None if self.budget_ids.is_empty() && self.quota_policy_id.is_none() => {
                 return Ok(Policy::shared_default());
             }
@@ -238,6 +240,18 @@ impl SubmitReply {
 impl BatchItem {
     pub fn refused(failure: Failure) -> Self {
         Self::Refused { status: "refused".to_owned(), problem: failure }
+    }
+
+    /// The same, of the item with this number in a list: what is wrong stands in it.
+    #[must_use]
+    pub fn placed(self, number: usize) -> Self {
+        match self {
+            Self::Refused { status, problem } => {
+                let problem = Failure::new(problem.placed(&format!("/items/{number}")));
+                Self::Refused { status, problem }
+            }
+            submitted @ Self::Submitted(_) => submitted,
+        }
     }
 }
 

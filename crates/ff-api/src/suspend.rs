@@ -36,6 +36,9 @@ pub struct Waitpoint {
     pub waitpoint_id: WaitpointId,
     pub key: WaitpointKey,
     pub token: String,
+    /// It was made before, and this is its token once more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
 }
 
 /// Releases the lease until the condition is met; the attempt stays open.
@@ -206,6 +209,7 @@ impl From<operation::IssuedWaitpoint> for Waitpoint {
             waitpoint_id: issued.waitpoint_id,
             key: issued.key,
             token: issued.token.expose().to_owned(),
+            replayed: issued.replayed,
         }
     }
 }
@@ -344,7 +348,8 @@ impl TryFrom<Waitpoint> for operation::IssuedWaitpoint {
         // What was sent stays out of the error: it is a secret.
         let token = WaitpointToken::parse(&issued.token)
             .map_err(|refusal| Unreadable::new("token", refusal.code))?;
-        Ok(Self { waitpoint_id: issued.waitpoint_id, key: issued.key, token })
+        let Waitpoint { waitpoint_id, key, replayed, .. } = issued;
+        Ok(Self { waitpoint_id, key, token, replayed })
     }
 }
 

@@ -13,6 +13,7 @@ use crate::lease::{RenewItem, renewed};
 use crate::problem::{Failure, Problem};
 use crate::reading::Unreadable;
 use crate::time::Time;
+use crate::tokens::Tokens;
 
 /// One boot of a worker instance makes itself known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -24,7 +25,7 @@ pub struct Register {
     pub boot_id: String,
     pub lanes: Vec<LaneId>,
     #[serde(default)]
-    pub capabilities: Vec<String>,
+    pub capabilities: Tokens,
     /// Silent for so long it is dead; twice the default lease when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
@@ -135,7 +136,7 @@ impl Register {
             worker_instance_id: self.worker_instance_id,
             boot_id: self.boot_id,
             lanes: self.lanes,
-            capabilities: Capabilities::new(self.capabilities)?,
+            capabilities: self.capabilities.read()?,
             ttl_ms: self.ttl_ms.unwrap_or(2 * limits::LEASE_TTL_MS),
             max_concurrent: self.max_concurrent.unwrap_or(1),
         })
@@ -171,7 +172,7 @@ impl From<RegisterWorker> for Register {
             worker_instance_id: register.worker_instance_id,
             boot_id: register.boot_id,
             lanes: register.lanes,
-            capabilities: register.capabilities.tokens().map(str::to_owned).collect(),
+            capabilities: (&register.capabilities).into(),
             ttl_ms: Some(register.ttl_ms),
             max_concurrent: Some(register.max_concurrent),
         }

@@ -65,7 +65,7 @@ impl Cli {
             Command::Server(server) => server.run(&common).await.map(|()| ExitCode::SUCCESS),
             Command::Verb(verb) => {
                 logging::of_client();
-                common.run(async |session| verb.run(session).await).await
+                common.run(verb.makes(), async |session| verb.run(session).await).await
             }
             Command::Bench(bench) => {
                 logging::of_client();

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use ff_api::system::AuditReport;
 use ff_engine::acts;
 use serde_json::{Value, json};
 
@@ -49,21 +50,19 @@ impl Doctor {
             is_sound = self.tell(&console, &answer.body, &answer.json()?)?;
             Ok(ExitCode::SUCCESS)
         };
-        common.run(ask).await?;
+        common.run(false, ask).await?;
         Ok(is_sound)
     }
 
     async fn look(&self, url: &str) -> anyhow::Result<Value> {
-        let store = Store::open(&Options::parse(url)?).await?.backend();
-        let report = acts::audit(&*store, self.repair).await?;
-        let identity = store.identity();
+        let options = Options::parse(url)?;
+        options.check_there()?;
+        let store = Store::open(&options).await?.backend();
+        let found = acts::audit(&*store, self.repair).await?;
+        let audited_at = store.server_time_ms().await?.into();
+        let report = AuditReport::new(store.identity(), &found, audited_at);
         store.shutdown_prepare(CLOSING).await?;
-        Ok(json!({
-            "store": identity,
-            "checked": report.left.checked,
-            "violations": report.left.violations,
-            "repaired": report.mended(),
-        }))
+        Ok(serde_json::to_value(report)?)
     }
 
     /// Tells the report: whether nothing is wrong.

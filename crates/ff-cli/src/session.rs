@@ -50,14 +50,16 @@ impl Common {
         Console::new(self.json, self.quiet)
     }
 
-    /// Runs a verb against the server or the store that was named.
+    /// Runs a verb against the server or the store that was named; `makes`: what it does makes sense
+    /// in a store that is not there yet.
     pub(crate) async fn run(
         &self,
+        makes: bool,
         verb: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
     ) -> anyhow::Result<ExitCode> {
         let namespace = self.namespace.as_deref();
         let client = match &self.store {
-            Some(store) => Client::of_store(store, namespace).await?,
+            Some(store) => Client::of_store(store, makes, namespace).await?,
             None => Client::of_server(&self.url, namespace)?,
         };
         let session = Session { client, console: self.console() };

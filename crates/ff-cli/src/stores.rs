@@ -7,6 +7,7 @@ use std::time::Duration;
 use ff_backend_sqlite::{SqliteOptions, SqliteStore};
 use ff_backend_valkey::{ValkeyOptions, ValkeyStore};
 use ff_core::backend::Backend;
+use ff_core::error::EngineError;
 
 use crate::config::Settings;
 
@@ -60,6 +61,17 @@ impl Options {
                 let whole = std::path::absolute(path);
                 whole.unwrap_or_else(|_| path.clone()).display().to_string()
             }
+        }
+    }
+
+    /// Refuses a file that is not there, for who would only read it: opening it would make one.
+    pub(crate) fn check_there(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Sqlite(SqliteOptions { path: Some(path), .. }) if !path.exists() => {
+                let detail = format!("there is no store at {}", self.place());
+                Err(EngineError::unavailable(detail).into())
+            }
+            Self::Sqlite(_) | Self::Valkey(_) => Ok(()),
         }
     }
 

@@ -24,12 +24,16 @@ fn text(output: &Output) -> String {
 fn a_new_store_is_sound() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("ff.db").display());
+    assert_eq!(doctor(&["--store", &url]).status.code(), Some(8), "a look makes no store");
+    assert!(!folder.path().join("ff.db").exists());
+    ff_backend_sqlite::SqliteStore::open(url.parse().unwrap()).unwrap();
     let output = doctor(&["--store", &url]);
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output).contains("no invariant is violated"), "{}", text(&output));
     let report: Value =
         serde_json::from_str(&text(&doctor(&["--store", &url, "--json", "--repair"]))).unwrap();
     assert_eq!((&report["violations"], &report["repaired"]), (&Value::Array(vec![]), &0.into()));
+    assert!(report["audited_at"].is_string(), "{report}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::error::{Code, Refusal};
 use crate::limits;
@@ -30,6 +31,13 @@ impl Capabilities {
             return Err(invalid("too_many_bytes"));
         }
         Ok(Self(csv.into()))
+    }
+
+    /// Reads a list of tokens.
+    pub fn from_json(json: &Value) -> Result<Self, Refusal> {
+        let tokens = json.as_array().ok_or_else(|| invalid("required:not_array"))?;
+        let tokens: Option<Vec<&str>> = tokens.iter().map(Value::as_str).collect();
+        Self::new(tokens.ok_or_else(|| invalid("non_string_token"))?)
     }
 
     /// Reads what [`Capabilities::as_csv`] wrote.

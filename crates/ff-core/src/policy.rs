@@ -127,58 +127,62 @@ impl Policy {
     }
 
     /// Refuses a number or text outside its limits. Every submit passes here, wherever its policy
-    /// was made.
+    /// was made. What it is attached to is checked where that is said: in the policy or beside it.
     pub fn check(&self) -> Result<(), Refusal> {
-        check_range("max_retries", self.retry.max_retries.into(), 0, COUNT_MAX.into())?;
-        check_range(
-            "max_reclaim_count",
-            self.timeout.max_reclaim_count.into(),
-            0,
-            COUNT_MAX.into(),
-        )?;
+        self.retry.check().map_err(|refusal| refusal.under("retry_policy"))?;
+        self.timeout.check().map_err(|refusal| refusal.under("timeout_policy"))?;
         check_range("max_replay_count", self.max_replay_count.into(), 0, COUNT_MAX.into())?;
-        self.retry.backoff.check()?;
-        let categories = &self.retry.retryable_categories;
+        let default_timeout = self.suspension.default_timeout_ms.unwrap_or(1);
+        check_range("default_timeout_ms", default_timeout, 1, DURATION_MAX_MS)
+            .map_err(|refusal| refusal.under("suspension_policy"))?;
+        let signals = u64::from(self.max_signals_per_execution);
+        check_range("max_signals_per_execution", signals, 0, COUNT_MAX.into())?;
+        self.stream.check().map_err(|refusal| refusal.under("stream_policy"))?;
+        let window = (limits::DEDUP_WINDOW_MIN_MS, limits::DEDUP_WINDOW_MAX_MS);
+        check_range("dedup_window_ms", self.dedup_window_ms, window.0, window.1)?;
+        self.retention.check().map_err(|refusal| refusal.under("retention"))
+    }
+}
+
+impl RetryPolicy {
+    fn check(&self) -> Result<(), Refusal> {
+        check_range("max_retries", self.max_retries.into(), 0, COUNT_MAX.into())?;
+        self.backoff.check().map_err(|refusal| refusal.under("backoff"))?;
+        let categories = &self.retryable_categories;
         check_range("retryable_categories", categories.len() as u64, 0, limits::TAGS as u64)?;
         for category in categories {
             check_bytes("retryable_categories", category, limits::CATEGORY_BYTES)?;
         }
-        let timeout = &self.timeout;
-        check_range(
-            "attempt_timeout_ms",
-            timeout.attempt_timeout_ms.unwrap_or(1),
-            1,
-            DURATION_MAX_MS,
-        )?;
-        check_range(
-            "execution_deadline_ms",
-            timeout.execution_deadline_ms.unwrap_or(0),
-            0,
-            DURATION_MAX_MS,
-        )?;
-        let default_timeout = self.suspension.default_timeout_ms.unwrap_or(1);
-        check_range("default_timeout_ms", default_timeout, 1, DURATION_MAX_MS)?;
-        let signals = u64::from(self.max_signals_per_execution);
-        check_range("max_signals_per_execution", signals, 0, COUNT_MAX.into())?;
-        let maxlen = u64::from(self.stream.retention_maxlen);
+        Ok(())
+    }
+}
+
+impl TimeoutPolicy {
+    fn check(&self) -> Result<(), Refusal> {
+        let attempt = self.attempt_timeout_ms.unwrap_or(1);
+        check_range("attempt_timeout_ms", attempt, 1, DURATION_MAX_MS)?;
+        let deadline = self.execution_deadline_ms.unwrap_or(0);
+        check_range("execution_deadline_ms", deadline, 0, DURATION_MAX_MS)?;
+        check_range("max_reclaim_count", self.max_reclaim_count.into(), 0, COUNT_MAX.into())
+    }
+}
+
+impl StreamPolicy {
+    fn check(&self) -> Result<(), Refusal> {
+        let maxlen = u64::from(self.retention_maxlen);
         check_range("retention_maxlen", maxlen, 1, limits::STREAM_FRAMES_MAX.into())?;
-        let kept_ms = self.stream.retention_ttl_ms.unwrap_or(0);
-        check_range("retention_ttl_ms", kept_ms, 0, DURATION_MAX_MS)?;
-        let window = (limits::DEDUP_WINDOW_MIN_MS, limits::DEDUP_WINDOW_MAX_MS);
-        check_range("dedup_window_ms", self.dedup_window_ms, window.0, window.1)?;
-        self.attached.check()?;
-        self.retention.check()
+        check_range("retention_ttl_ms", self.retention_ttl_ms.unwrap_or(0), 0, DURATION_MAX_MS)
     }
 }
 
 impl Retention {
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let fields = [
-            ("retention.success_ms", self.success_ms),
-            ("retention.failed_ms", self.failed_ms),
-            ("retention.cancelled_ms", self.cancelled_ms),
-            ("retention.expired_ms", self.expired_ms),
-            ("retention.skipped_ms", self.skipped_ms),
+            ("success_ms", self.success_ms),
+            ("failed_ms", self.failed_ms),
+            ("cancelled_ms", self.cancelled_ms),
+            ("expired_ms", self.expired_ms),
+            ("skipped_ms", self.skipped_ms),
         ];
         for (field, value) in fields {
             check_range(field, value.unwrap_or(0), 0, DURATION_MAX_MS)?;

@@ -96,7 +96,8 @@ pub(crate) fn response(failed: Failed, trace: &Trace) -> Response {
     problem.instance = Some(trace.path.clone());
     if trace.by_parameter {
         for error in &mut problem.errors {
-            error.pointer = error.pointer.trim_start_matches('/').to_owned();
+            let name = error.pointer.trim_start_matches('/').split('/').next().unwrap_or("");
+            error.pointer = name.to_owned();
         }
     }
     let mut response = Response::new(Body::from(body(&problem)));

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::list::Page;
 use ff_core::content::Content;
 use ff_core::operation::Settled;
@@ -59,21 +60,38 @@ pub(crate) fn with(mut response: Response, name: HeaderName, value: &str) -> Res
     response
 }
 
-/// The answer to a request that was answered before.
-pub(crate) fn replayed(response: Response) -> Response {
+/// Marks the answer to a request that was answered before.
+pub(crate) fn marked(response: Response) -> Response {
     with(response, REPLAYED, "true")
 }
 
+/// An answer that says whether it was given before.
+pub(crate) fn again(reply: impl Serialize, replayed: bool) -> Result<Response, Failed> {
+    ok(&Again { reply, replayed })
+}
+
+/// The same, of a request that a key names or that any caller may repeat.
+pub(crate) fn repeated(reply: impl Serialize, replayed: bool) -> Result<Response, Failed> {
+    let response = again(reply, replayed)?;
+    Ok(if replayed { marked(response) } else { response })
+}
+
 /// The answer to a request for what may have been so before.
-pub(crate) fn settled(response: Response, settled: Settled) -> Response {
+pub(crate) fn settled(reply: impl Serialize, settled: Settled) -> Result<Response, Failed> {
+    repeated(reply, settled == Settled::AlreadySatisfied)
+}
+
+/// The same, where there is nothing to say.
+pub(crate) fn gone(settled: Settled) -> Response {
     match settled {
-        Settled::Done => response,
-        Settled::AlreadySatisfied => replayed(response),
+        Settled::Done => nothing(),
+        Settled::AlreadySatisfied => marked(nothing()),
     }
 }
 
 /// A thing that was made, or had been made before with the same words.
 pub(crate) fn made(
+    call: &Call,
     status: Made,
     by_key: bool,
     reply: &impl Serialize,
@@ -81,10 +99,21 @@ pub(crate) fn made(
 ) -> Result<Response, Failed> {
     let response = match status {
         Made::Created => json(201, reply)?,
-        Made::Duplicate if by_key => replayed(ok(reply)?),
-        Made::Duplicate => ok(reply)?,
+        Made::Duplicate if by_key => repeated(reply, true)?,
+        Made::Duplicate => again(reply, true)?,
     };
-    Ok(with(response, header::LOCATION, location))
+    Ok(located(call, response, location))
+}
+
+/// Says where the thing stands, by its path inside the version: in the namespace that the request's own
+/// path names, if it does.
+pub(crate) fn located(call: &Call, response: Response, path: &str) -> Response {
+    let named = call.target.strip_prefix("/v1/namespaces/").and_then(|rest| rest.split_once('/'));
+    let location = match named {
+        Some((namespace, _)) => format!("/v1/namespaces/{namespace}{path}"),
+        None => format!("/v1{path}"),
+    };
+    with(response, header::LOCATION, &location)
 }
 
 /// What holds a token must not stay in any cache.

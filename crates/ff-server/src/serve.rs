@@ -45,7 +45,7 @@ pub(crate) async fn serve(
     let (head, body) = request.into_parts();
     let mut trace = Trace::of(&head);
     let route = routes.iter().copied().find(|route| route.verb.serves(&head.method));
-    trace.by_parameter = route.is_some_and(|route| !route.verb.has_body());
+    trace.by_parameter = route.is_some_and(|route| !route.verb.has_body() || is_raw(route, &head));
     let method = route.map_or("other", |route| route.verb.as_str());
     let served = route.or(routes.first().copied()).map_or("", |route| route.path);
     let span = traces::request(method, served, trace.context.as_deref());
@@ -267,6 +267,12 @@ fn body_of(
         return Ok(Body::Lines(bytes));
     }
     Ok(Body::Object(Object::from_body(&bytes)?))
+}
+
+/// Whether the body is the content itself, and the fields are parameters.
+fn is_raw(route: &Route, head: &Parts) -> bool {
+    let query = head.uri.query().unwrap_or("");
+    route.takes == Takes::ObjectOrRaw && query.split('&').any(|pair| pair == "raw=true")
 }
 
 /// The pairs of a query string, decoded.

@@ -8,7 +8,7 @@ use ff_core::id::{ExecutionId, IdempotencyKey, Kid, SignalId};
 use ff_core::limits;
 use ff_core::operation::{
     CloseWaitpoint, Command, Decision, DeliverApproval, DeliverSignal, IssueToken, IssuedWaitpoint,
-    Message, Operation, Remint, RotateSecret, Suspend, Task, WaitpointRef,
+    Message, Operation, Remint, RotateSecret, Suffix, Suspend, Task, WaitpointRef,
 };
 use ff_core::read::{ListSignals, ListedSignal, ListedWaitpoint, Record};
 use ff_core::token::Secret;
@@ -63,7 +63,7 @@ pub fn approval(id: ExecutionId, key: &str) -> DeliverApproval {
         signal_id: SignalId::mint(),
         decision: Decision::Approve,
         name: None,
-        suffix: None,
+        suffix: Suffix::default(),
         comment: None,
         operator: "grace".to_owned(),
     }

@@ -121,7 +121,8 @@ pub fn resume(id: ExecutionId) -> Resume {
 pub fn issued(execution_id: ExecutionId, waitpoint_id: WaitpointId, name: &str) -> IssuedWaitpoint {
     let keyring = Keyring::seeded(Kid::first(), crate::stages::secret());
     let binding = token::Binding { execution_id, waitpoint_id, issue: 1, expires_at: None };
-    IssuedWaitpoint { waitpoint_id, key: key(name), token: token::sign(&keyring, &binding).token }
+    let token = token::sign(&keyring, &binding).token;
+    IssuedWaitpoint { waitpoint_id, key: key(name), token, replayed: false }
 }
 
 /// The key that every stage begins with.

@@ -16,6 +16,7 @@ ff_test::on_every_store! {
     what_a_bulk_operation_does_decides_its_scope
     what_a_bulk_operation_does_decides_who_may_stop_it
     lists_leave_other_lanes_out
+    listed_executions_are_of_the_lanes_of_the_key
     claims_stay_on_the_lanes_of_the_key
     a_flow_needs_the_lanes_of_all_its_members
 }
@@ -186,11 +187,7 @@ fn workers(task: &Task) -> Vec<Row> {
         of_execution("POST X/progress", CLAIM, task.with(json!({ "pct": 1 }))),
         of_execution("POST X/frames", CLAIM, frames),
         of_execution("POST X/complete", CLAIM, task.with(none())),
-        of_execution(
-            "POST X/fail",
-            CLAIM,
-            task.with(json!({ "reason": "no", "category": "permanent" })),
-        ),
+        of_execution("POST X/fail", CLAIM, task.with(json!({ "reason": "r", "category": "c" }))),
         of_execution("POST X/delay", CLAIM, task.with(json!({ "delay_ms": 1 }))),
         of_execution("POST X/wait-children", CLAIM, task.with(none())),
     ]
@@ -690,6 +687,23 @@ async fn lists_leave_other_lanes_out(site: &Site) {
     assert_eq!(lanes(&rest, "lane"), vec![json!("m"); 10]);
     let events = limited.get("/v1/events?after=start&limit=500").await.expect(200);
     assert_eq!(lanes(&events, "lane"), vec![json!("m"); 30]);
+}
+
+async fn listed_executions_are_of_the_lanes_of_the_key(site: &Site) {
+    let owner = site.owner().await;
+    let limited = owner.makes(json!({ "lanes": ["m"] })).await;
+    let (own, other) = (owner.submit("m").await, owner.submit("l").await);
+    let bulk = |ids: &[&str]| json!({ "action": "hold", "ids": ids });
+    for bad in [&[own.as_str(), &other][..], &[&other]] {
+        limited.post("/v1/bulk", bulk(bad)).await.problem(404, "execution_not_found");
+    }
+    let made = limited.post("/v1/bulk", bulk(&[&own])).await.expect(202);
+    let path = |made: &Value| format!("/v1/bulk/{}", made["bulk_id"].as_str().unwrap());
+    assert_eq!(limited.get(&path(&made)).await.expect(200)["matched"], 1);
+    let both = owner.post("/v1/bulk", bulk(&[&own, &other])).await.expect(202);
+    limited.get(&path(&both)).await.problem(404, "bulk_not_found");
+    let listed = limited.get("/v1/bulk").await.expect(200);
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "{listed}");
 }
 
 async fn claims_stay_on_the_lanes_of_the_key(site: &Site) {

@@ -114,8 +114,12 @@ async fn a_token_is_enough_for_a_signal_where_it_is_said(site: &Site) {
         (&task.id, signal("other", token)),
         (&unknown, signal("k", token)),
         (&other, signal("k", token)),
+        (&task.id, signal("k", "no token")),
+        (&task.id, json!({ "waitpoint_key": "k", "name": "n" })),
+        (&unknown, json!({ "waitpoint_key": "k", "name": "n" })),
     ] {
-        send(&public, id, body.clone()).await.problem(401, "invalid_token");
+        let told = send(&public, id, body.clone()).await.problem(401, "invalid_token");
+        assert_eq!(told["detail"], "the token is not valid here");
         let path = format!("/v1/executions/{id}/signal");
         owner.at(&public).post(&path, body).await.problem(401, "invalid_token");
     }

@@ -122,7 +122,7 @@ async fn a_batch_answers_each_item(site: &Site) {
     let reply = site.post("/v1/executions/batch", json!({ "items": items })).await.expect(200);
     let status: Vec<_> = (0..4).map(|n| reply["items"][n]["status"].as_str().unwrap()).collect();
     assert_eq!(status, ["created", "refused", "refused", "duplicate"]);
-    assert_eq!(reply["items"][1]["problem"]["errors"][0]["pointer"], "/kind");
+    assert_eq!(reply["items"][1]["problem"]["errors"][0]["pointer"], "/items/1/kind");
     assert_eq!(reply["items"][2]["problem"]["code"], "invalid_policy_json");
     assert_eq!(reply["items"][3]["execution_id"], reply["items"][0]["execution_id"]);
     let lines = "{\"lane\":\"l\",\"kind\":\"k\"}\n\n{\"lane\":\"l\",\"kind\":\"k\"}\n";

@@ -278,7 +278,9 @@ async fn a_flow_grows_member_by_member(site: &Site) {
     let elsewhere = format!("{{fp:{}}}:{}", (number + 1) % 64, uuid::Uuid::now_v7());
     site.submit(json!({ "execution_id": elsewhere })).await;
     let far = json!({ "execution_id": elsewhere });
-    site.post(&members, far).await.problem(400, "invalid_input");
+    site.post(&members, far).await.invalid("/execution_id");
+    let nobody = format!("{{fp:{}}}:{}", (number + 1) % 64, uuid::Uuid::now_v7());
+    site.post(&members, json!({ "execution_id": nobody })).await.invalid("/execution_id");
     let nobody = json!({ "execution_id": format!("{partition}}}:{}", uuid::Uuid::now_v7()) });
     site.post(&members, nobody).await.problem(404, "execution_not_found");
     site.post(&members, json!({ "execution_id": beside, "x": 1 })).await.invalid("/x");
@@ -305,14 +307,16 @@ async fn edges_are_staged_and_applied(site: &Site) {
     let applied = site.post(&format!("{edges}/apply"), apply.clone()).await.expect(200);
     assert_eq!(applied, json!({ "status": "applied", "unresolved": 1 }));
     let again = site.post(&format!("{edges}/apply"), apply).await.expect(200);
-    assert_eq!(again["status"], "already_applied");
+    assert_eq!(again, json!({ "status": "already_applied", "unresolved": 1, "replayed": true }));
     let unknown = json!({ "edge_id": uuid::Uuid::now_v7() });
     site.post(&format!("{edges}/apply"), unknown).await.problem(409, "invalid_dependency");
     site.post(&edges, edge(json!({}))).await.problem(409, "dependency_already_exists");
     let back = json!({ "upstream": b, "downstream": a });
     site.post(&edges, back).await.problem(409, "cycle_detected");
     let itself = json!({ "upstream": a, "downstream": a });
-    site.post(&edges, itself).await.problem(409, "self_referencing_edge");
+    site.post(&edges, itself.clone()).await.problem(409, "self_referencing_edge");
+    let nowhere = format!("/v1/flows/{}/edges", uuid::Uuid::now_v7());
+    site.post(&nowhere, itself).await.problem(409, "self_referencing_edge");
     site.post(&edges, edge(json!({ "x": 1 }))).await.invalid("/x");
     assert_eq!(
         site.read(b.as_str().unwrap(), "/state").await.expect(200)["public_state"],
@@ -343,7 +347,8 @@ async fn groups_join_as_they_are_told(site: &Site) {
         async move { site.with_body("PUT", &path, body).await }
     };
     let same = json!({ "policy": "quorum", "k": 2, "on_satisfied": "let_run" });
-    assert_eq!(put(same).await.expect(200), json!({ "status": "already_set" }));
+    let told = put(same).await.expect(200);
+    assert_eq!(told, json!({ "status": "already_set", "replayed": true }));
     assert_eq!(put(json!({ "policy": "any_of" })).await.expect(200), json!({ "status": "set" }));
     put(json!({ "policy": "quorum" })).await.invalid("/k");
     put(json!({ "policy": "quorum", "k": 0 })).await.invalid("/k");

@@ -158,7 +158,7 @@ async fn usage_is_reported_and_given_back(site: &Site) {
     assert_eq!(soft, breach);
     let again = report(merged(used(3), json!({ "dedup_key": "r1" }))).await;
     assert_eq!(again.header("idempotency-replayed"), "true");
-    assert_eq!(again.expect(200), json!({ "status": "already_applied" }));
+    assert_eq!(again.expect(200), json!({ "status": "already_applied", "replayed": true }));
     let request = site.request("POST", &format!("{path}/usage")).header("idempotency-key", "r1");
     let by_header = site.send(request.body(used(3).to_string())).await.expect(200);
     assert_eq!(by_header["status"], "already_applied");

@@ -71,7 +71,7 @@ async fn what_is_wrong_with_frames_is_told(site: &Site) {
         |frames: Value| site.act(&task.id, "frames", task.with(json!({ "frames": frames })));
     frames(json!([{ "type": "end" }])).await.problem(400, "invalid_frame_type");
     frames(json!([])).await.invalid("/frames");
-    frames(json!([{ "type": "x", "mode": "odd" }])).await.invalid("/mode");
+    frames(json!([{ "type": "x", "mode": "odd" }])).await.invalid("/frames/0/mode");
     frames(json!([{ "payload_b64": "" }])).await.invalid("/frames/0/type");
     let large = base64_of(vec![0; 65_537]);
     frames(json!([{ "type": "x", "payload_b64": large }]))

@@ -13,6 +13,9 @@ ff_test::on_every_store! {
     tokens_are_signed_again_and_replaced
     operators_approve_deny_close_and_resume
     what_is_wrong_with_a_suspend_is_told
+    every_waitpoint_has_an_approval_of_its_own
+    a_key_may_look_like_an_id
+    a_reserved_name_is_refused_first
 }
 
 async fn suspend(site: &Site, task: &Task, fields: Value) -> Value {
@@ -234,7 +237,7 @@ async fn operators_approve_deny_close_and_resume(site: &Site) {
     let closed = site.post(&at("close"), json!({ "reason": "late" })).await.expect(200);
     assert_eq!(closed, json!({ "status": "closed" }));
     let again = site.post(&at("close"), json!({ "reason": "late" })).await.expect(200);
-    assert_eq!(again, json!({ "status": "already_closed" }));
+    assert_eq!(again, json!({ "status": "already_closed", "replayed": true }));
     let none = format!("/v1/executions/{}/waitpoints/none/close", task.id);
     site.post(&none, json!({ "reason": "x" })).await.problem(404, "waitpoint_not_found");
     let record = site.act(&task.id, "resume", json!({ "detail": "by hand" })).await.expect(200);
@@ -264,4 +267,56 @@ async fn what_is_wrong_with_a_suspend_is_told(site: &Site) {
         .problem(404, "waitpoint_not_found");
     let no_fence = json!({ "bindings": fresh, "condition": single });
     site.act(&task.id, "suspend", no_fence).await.problem(400, "fence_required");
+}
+
+/// Suspends on a waitpoint of this key, in the caller's words.
+async fn waiting(site: &Site, task: &Task, key: &str) -> Value {
+    let condition = json!({ "single": { "waitpoint_key": key } });
+    let fields = json!({ "bindings": [{ "fresh": { "key": key } }], "condition": condition });
+    suspend(site, task, fields).await["waitpoints"][0].clone()
+}
+
+async fn every_waitpoint_has_an_approval_of_its_own(site: &Site) {
+    let task = site.start(json!({})).await;
+    let at = |wp: &str, verb: &str| format!("/v1/executions/{}/waitpoints/{wp}/{verb}", task.id);
+    let mut task_now = Task::from(task.json.clone());
+    for key in ["first", "second"] {
+        let waitpoint = waiting(site, &task_now, key).await;
+        let approved = site.post(&at(key, "approve"), json!({})).await.expect(200);
+        assert_eq!(approved["effect"], "resume_condition_satisfied", "{key}");
+        for again in [key, waitpoint["waitpoint_id"].as_str().unwrap()] {
+            let again = site.post(&at(again, "approve"), json!({})).await.expect(200);
+            assert_eq!((&again["status"], &again["replayed"]), (&json!("duplicate"), &json!(true)));
+        }
+        task_now = site.claim().await;
+    }
+    let explicit = json!({ "suffix": "1" });
+    waiting(site, &task_now, "third").await;
+    site.post(&at("third", "approve"), explicit.clone()).await.expect(200);
+    let task_now = site.claim().await;
+    waiting(site, &task_now, "fourth").await;
+    let same = site.post(&at("fourth", "approve"), explicit).await.expect(200);
+    assert_eq!(same["status"], "duplicate", "a suffix that is given counts for the execution");
+}
+
+async fn a_key_may_look_like_an_id(site: &Site) {
+    let task = site.start(json!({})).await;
+    let key = uuid::Uuid::now_v7().to_string();
+    let waitpoint = waiting(site, &task, &key).await;
+    let at = |verb: &str| format!("/v1/executions/{}/waitpoints/{key}/{verb}", task.id);
+    let token = site.get(&at("token")).await.expect(200);
+    assert_eq!(token["token"], waitpoint["token"]);
+    site.post(&at("approve"), json!({})).await.expect(200);
+    assert_eq!(site.post(&at("close"), json!({})).await.expect(200)["status"], "already_closed");
+}
+
+async fn a_reserved_name_is_refused_first(site: &Site) {
+    let task = site.start(json!({})).await;
+    let unknown = task.id.replace(|c: char| matches!(c, 'a'..='e'), "0");
+    let signal = json!({ "waitpoint_key": "k", "name": "__timeout__" });
+    for id in [&task.id, &unknown] {
+        site.act(id, "signal", signal.clone()).await.invalid("/name");
+        let approve = json!({ "name": "__timeout__" });
+        site.act(id, "waitpoints/k/approve", approve).await.invalid("/name");
+    }
 }

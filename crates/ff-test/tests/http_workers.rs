@@ -29,7 +29,7 @@ fn claim(fields: Value) -> Value {
 async fn a_worker_registers_claims_and_completes(site: &Site) {
     site.post("/v1/leases", claim(json!({}))).await.problem(409, "worker_not_registered");
     let explicit = claim(json!({ "lanes": ["l"], "capabilities": [] }));
-    site.post("/v1/leases", explicit).await.problem(409, "worker_not_registered");
+    site.post("/v1/leases", explicit.clone()).await.problem(409, "worker_not_registered");
     let worker = json!({
         "worker_id": "w", "worker_instance_id": "w-1", "boot_id": "b1", "lanes": ["l", "m"],
         "capabilities": ["gpu"], "ttl_ms": 45_000, "max_concurrent": 4,
@@ -44,6 +44,8 @@ async fn a_worker_registers_claims_and_completes(site: &Site) {
     let other =
         json!({ "worker_id": "w", "worker_instance_id": "w-1", "boot_id": "b2", "lanes": ["l"] });
     site.post("/v1/workers", other).await.problem(409, "instance_in_use");
+    let stranger = merged(explicit, json!({ "worker_id": "v" }));
+    site.post("/v1/leases", stranger).await.problem(409, "worker_not_registered");
     let row = site.get("/v1/workers/w-1").await.expect(200);
     assert_eq!((&row["lanes"], &row["capabilities"]), (&json!(["l", "m"]), &json!(["gpu"])));
     assert_eq!(site.get("/v1/workers").await.expect(200)["items"], json!([row]));
@@ -381,4 +383,13 @@ async fn usage_is_reported(site: &Site) {
     let unknown = json!({ "dimensions": { "tokens": 1 }, "budget_id": "0199aabb-0000-7000-8000-000000000001" });
     report(unknown).await.problem(404, "budget_not_found");
     report(json!({ "dimensions": { "Bad": 1 } })).await.problem(400, "invalid_input");
+    // What no budget would take is refused, whether any applies or not.
+    let free = site.submit(json!({})).await;
+    let many: serde_json::Map<String, Value> =
+        (0..33).map(|n| (format!("d{n}"), json!(1))).collect();
+    for bad in [json!({}), json!({ "tokens": 1_u64 << 53 }), Value::Object(many)] {
+        site.act(&free, "usage", json!({ "dimensions": bad })).await.invalid("/dimensions");
+    }
+    let used = site.act(&free, "usage", json!({ "dimensions": { "tokens": 1 } })).await;
+    assert_eq!(used.expect(200)["results"], json!([]));
 }

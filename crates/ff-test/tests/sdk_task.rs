@@ -188,7 +188,7 @@ async fn another_outcome_is_told_with_details(workshop: &Workshop) {
     assert!(refused.task.is_none());
     assert_eq!(refused.error.code(), Some(Code::ExecutionNotActive));
     let error = refused.error.engine_error().unwrap();
-    let current = error.refusal().unwrap().current.unwrap();
+    let current = error.refusal().unwrap().current.clone().unwrap();
     assert_eq!(current.terminal_outcome, Some(ff_core::state::Outcome::Cancelled));
     assert_eq!(current.lease_epoch, 1);
     assert_eq!(worker.running_tasks(), 0);

@@ -17,20 +17,26 @@ fn every_refusal_comes_back_as_it_is() {
     let told = [Class::Bug, Class::Retryable];
     for &code in Code::ALL.iter().filter(|code| !told.contains(&code.class())) {
         let refusal = Refusal {
-            current: Some(Current {
+            current: Some(Box::new(Current {
                 terminal_outcome: Some(Outcome::Failed),
                 lease_epoch: 4,
                 phase: LifecyclePhase::Terminal,
                 attempt_id: Some(AttemptId::mint()),
-            }),
+            })),
             missing_capabilities: Some(Capabilities::new(["gpu"]).unwrap()),
             ..Refusal::new(code, "it is so")
         };
         let error = EngineError::from(refusal);
         assert_eq!(back(&error), error, "{code}");
     }
-    let field = EngineError::from(Refusal::invalid("next.max", "too many"));
-    assert_eq!(back(&field), field, "a field of the input is named");
+    for refusal in [
+        Refusal::invalid("max", "too many"),
+        Refusal::invalid("max", "too many").under("next"),
+        Refusal::invalid("weight", "none").under(1).under("lanes"),
+    ] {
+        let error = EngineError::from(refusal);
+        assert_eq!(back(&error), error, "a field of the input is named");
+    }
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn submits_and_ends() {
 fn suspends_and_signals() {
     let token = WaitpointToken::parse(&format!("k1:0:{}", "0".repeat(64))).unwrap();
     let (waitpoint_id, key) = (WaitpointId::mint(), WaitpointKey::new("k").unwrap());
-    let issued = IssuedWaitpoint { waitpoint_id, key: key.clone(), token };
+    let issued = IssuedWaitpoint { waitpoint_id, key: key.clone(), token, replayed: false };
     comes_back::<suspend::Waitpoint, _>(issued.clone());
     for already_satisfied in [true, false] {
         let suspended = Suspended {

@@ -204,7 +204,7 @@ fn signals_and_decisions() {
             signal_id: SignalId::mint(),
             decision: Decision::Deny,
             name: Some(SignalName::new("no").unwrap()),
-            suffix: Some("2".to_owned()),
+            suffix: Suffix::Text("2".to_owned()),
             comment: Some("why".to_owned()),
             operator: "ann".to_owned(),
         };

@@ -70,9 +70,18 @@ impl Client {
         Self::new(url, namespace, key.as_deref(), None)
     }
 
-    /// Opens a store and answers from it. Its owner needs no key.
-    pub(crate) async fn of_store(url: &str, namespace: Option<&str>) -> anyhow::Result<Self> {
-        let backend = Store::open(&Options::parse(url)?).await?.backend();
+    /// Opens a store and answers from it; `makes`: also one that is not there yet. Its owner needs no
+    /// key.
+    pub(crate) async fn of_store(
+        url: &str,
+        makes: bool,
+        namespace: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let options = Options::parse(url)?;
+        if !makes {
+            options.check_there()?;
+        }
+        let backend = Store::open(&options).await?.backend();
         let (stop, shutdown) = Shutdown::channel();
         // Whoever opens the store needs no key of it, so a token is made for this process alone.
         let token = format!("{}{}", Uuid::now_v7().simple(), Uuid::now_v7().simple());

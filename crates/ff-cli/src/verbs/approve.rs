@@ -69,7 +69,8 @@ impl Approve {
         let page = session.client.ask(Request::get(path).query("limit", &PAGE)).await?;
         let open = page["items"].as_array().map_or(&[][..], Vec::as_slice);
         if let Some(named) = &self.waitpoint {
-            let found = open.iter().find(|it| it["key"] == **named);
+            let by = |field: &str| open.iter().find(|it| it[field] == **named);
+            let found = by("waitpoint_id").or_else(|| by("key"));
             return Ok(found.map_or_else(|| named.clone(), |it| text(it, "waitpoint_id")));
         }
         match open {

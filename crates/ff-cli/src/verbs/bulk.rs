@@ -34,7 +34,7 @@ impl Bulk<'_> {
         }
         let found = session.client.ask(self.request(true)?).await?;
         if !self.yes {
-            self.ask(&found)?;
+            self.ask(session, &found)?;
         }
         let begun = session.client.ask(self.request(false)?).await?;
         let id = begun["bulk_id"].as_str().unwrap_or_default().to_owned();
@@ -63,7 +63,13 @@ impl Bulk<'_> {
     }
 
     /// Shows what would be done, and goes on only with a yes.
-    fn ask(&self, found: &Value) -> anyhow::Result<()> {
+    fn ask(&self, session: &Session, found: &Value) -> anyhow::Result<()> {
+        let is_attended = std::io::stdin().is_terminal();
+        let nobody = || Usage("nothing was done: nobody is there to ask; say --yes".to_owned());
+        // A program reads the problem, and nothing before it.
+        if session.console.json && !is_attended {
+            return Err(nobody().into());
+        }
         let mut err = std::io::stderr().lock();
         let matched = shown(&found["matched"]);
         writeln!(err, "{} would take {matched} executions", self.action)?;
@@ -71,10 +77,8 @@ impl Bulk<'_> {
             let id = sample.get("execution_id").unwrap_or(sample);
             writeln!(err, "  {}", shown(id))?;
         }
-        if !std::io::stdin().is_terminal() {
-            return Err(
-                Usage("nothing was done: nobody is there to ask; say --yes".to_owned()).into()
-            );
+        if !is_attended {
+            return Err(nobody().into());
         }
         write!(err, "{} them? [y/N] ", self.action)?;
         err.flush()?;

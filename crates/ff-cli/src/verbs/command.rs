@@ -59,6 +59,21 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
+    /// Whether it puts something into a store, and so may be the first to open one. All others ask for
+    /// what is there.
+    pub(crate) const fn makes(&self) -> bool {
+        match self {
+            Self::Submit(_) => true,
+            Self::Flow(verb) => matches!(verb, Flow::Submit { .. }),
+            Self::Budget(verb) => matches!(verb, Budget::Create { .. }),
+            Self::Quota(verb) => matches!(verb, Quota::Create { .. }),
+            Self::Lane(verb) => matches!(verb, Lane::Set { .. }),
+            Self::Key(verb) => matches!(verb, Key::Create { .. }),
+            Self::Secret(verb) => matches!(verb, Secret::Rotate { .. }),
+            _ => false,
+        }
+    }
+
     pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<ExitCode> {
         let act = match self {
             Self::Submit(verb) => return verb.run(session).await,

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::Value;
 
-use super::filter::Filter;
+use super::filter::{Search, Sieve};
 use crate::client::{Follow, Request, SseEvent, at};
 use crate::session::Session;
 use crate::show::event_line;
@@ -19,7 +19,7 @@ use crate::show::event_line;
     ff events --lane mail --json | jq .type")]
 pub(crate) struct Events {
     #[command(flatten)]
-    filter: Filter,
+    search: Search,
     /// Only these, with commas between, as execution.completed
     #[arg(long, value_name = "TYPES")]
     types: Option<String>,
@@ -33,7 +33,8 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<ExitCode> {
-        let request = self.filter.ask(Request::get(at(&["events"])?));
+        let sieve = self.search.sieve()?;
+        let request = self.search.of_log().ask(Request::get(at(&["events"])?));
         let request = request.each("types", &self.types).each("outcome", &self.outcome);
         let after = match &self.after {
             Some(after) => after.clone(),
@@ -41,9 +42,24 @@ impl Events {
         };
         let mut follow = Follow::begin(&session.client, request.query("after", &after)).await?;
         loop {
-            tell(session, &follow.next().await?)?;
+            let event = follow.next().await?;
+            if passes(session, &sieve, &event).await? {
+                tell(session, &event)?;
+            }
         }
     }
+}
+
+/// Whether an event is one that was asked for; what is missing is always told.
+pub(super) async fn passes(
+    session: &Session,
+    sieve: &Sieve,
+    event: &SseEvent,
+) -> anyhow::Result<bool> {
+    if event.event == "gap" {
+        return Ok(true);
+    }
+    sieve.passes(session, &serde_json::from_str(&event.data)?).await
 }
 
 /// The end of the log. Who begins there by name misses nothing when the connection breaks.

@@ -1,10 +1,16 @@
 //! Which executions.
 
 use clap::Args;
+use ff_api::time::Time;
+use ff_core::error::Code;
+use ff_core::state::PublicState;
+use ff_core::time::TimestampMs;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::pairs::body;
-use crate::client::Request;
+use crate::client::{Refused, Request, at};
+use crate::session::Session;
 
 /// Filters; several of one name mean any of them, tags all of them.
 #[derive(Debug, Clone, Default, Args)]
@@ -57,7 +63,84 @@ impl Filter {
     }
 }
 
+/// What the log does not know of an execution, and its record does.
+pub(crate) struct Sieve {
+    states: Vec<PublicState>,
+    after: Option<TimestampMs>,
+    before: Option<TimestampMs>,
+}
+
+impl Sieve {
+    /// Whether an event is about an execution that was asked for: as it was submitted, and in the state
+    /// that the event led to if it is the end, else the present one.
+    pub(crate) async fn passes(&self, session: &Session, event: &Value) -> anyhow::Result<bool> {
+        let is_timed = self.after.is_some() || self.before.is_some();
+        if self.states.is_empty() && !is_timed {
+            return Ok(true);
+        }
+        let Some(id) = event["subject"].as_str().filter(|subject| subject.starts_with('{')) else {
+            return Ok(false);
+        };
+        let ended = ended_as(&event["outcome"]);
+        if let Some(state) = ended.filter(|_| !is_timed) {
+            return Ok(self.states.contains(&state));
+        }
+        let record = match session.client.ask(Request::get(at(&["executions", id])?)).await {
+            Ok(record) => record,
+            // It is gone: nobody knows any more.
+            Err(error) if error.is::<Refused>() => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let state = ended.or_else(|| read(&record["public_state"]));
+        let created = read::<Time>(&record["created_at"]).map(TimestampMs::from);
+        let in_time = created.is_some_and(|at| {
+            self.after.is_none_or(|after| at >= after) && self.before.is_none_or(|end| at < end)
+        });
+        let in_state = self.states.is_empty() || state.is_some_and(|it| self.states.contains(&it));
+        Ok(in_time && in_state)
+    }
+}
+
+/// The state that an outcome is.
+fn ended_as(outcome: &Value) -> Option<PublicState> {
+    match outcome.as_str()? {
+        "success" => Some(PublicState::Completed),
+        _ => read(outcome),
+    }
+}
+
+fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    serde_json::from_value(value.clone()).ok()
+}
+
+/// A point in time as the API reads it.
+fn time(field: &str, text: Option<&String>) -> Result<Option<TimestampMs>, Refused> {
+    let Some(text) = text else { return Ok(None) };
+    let value = text.parse::<i64>().map_or_else(|_| json!(text), Value::from);
+    let wrong = || Refused::new(Code::InvalidInput, format!("--{field}: {text:?} is no time"));
+    read::<Time>(&value).map(|time| Some(time.into())).ok_or_else(wrong)
+}
+
 impl Search {
+    /// What of it the log knows.
+    pub(crate) const fn of_log(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// The rest of it.
+    pub(crate) fn sieve(&self) -> Result<Sieve, Refused> {
+        let state = |text: &String| {
+            let wrong =
+                || Refused::new(Code::InvalidInput, format!("--state: no state is {text:?}"));
+            read(&json!(text)).ok_or_else(wrong)
+        };
+        Ok(Sieve {
+            states: self.state.iter().map(state).collect::<Result<_, _>>()?,
+            after: time("created-after", self.created_after.as_ref())?,
+            before: time("created-before", self.created_before.as_ref())?,
+        })
+    }
+
     /// As parameters.
     pub(crate) fn ask(&self, request: Request) -> Request {
         self.filter

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use serde_json::Value;
 
 use super::events;
-use super::filter::Filter;
+use super::filter::Search;
 use super::wait::has_ended;
 use crate::client::{Follow, Request, at};
 use crate::progress;
@@ -35,10 +35,10 @@ const ENDS: [&str; 5] = [
     ff watch '{fp:7}:0199…' --json | jq -r .type")]
 pub(crate) struct Watch {
     /// Execution; all that the filters find when absent
-    #[arg(conflicts_with = "Filter")]
+    #[arg(conflicts_with_all = ["Filter", "Search"])]
     id: Option<String>,
     #[command(flatten)]
-    filter: Filter,
+    search: Search,
 }
 
 impl Watch {
@@ -50,10 +50,11 @@ impl Watch {
     }
 
     async fn watch_all(&self, session: &Session) -> anyhow::Result<ExitCode> {
-        let request = self.filter.ask(Request::get(at(&["events"])?));
+        let sieve = self.search.sieve()?;
+        let request = self.search.of_log().ask(Request::get(at(&["events"])?));
         let after = events::now(session, request.clone()).await?;
         let mut seen = HashMap::new();
-        let list = self.filter.ask(Request::get(at(&["executions"])?)).query("limit", &500);
+        let list = self.search.ask(Request::get(at(&["executions"])?)).query("limit", &500);
         let page = session.client.ask(list).await?;
         for record in page["items"].as_array().into_iter().flatten() {
             if session.console.json {
@@ -70,6 +71,9 @@ impl Watch {
         let mut counts: HashMap<String, u64> = HashMap::new();
         loop {
             let event = follow.next().await?;
+            if !events::passes(session, &sieve, &event).await? {
+                continue;
+            }
             *counts.entry(event.event.clone()).or_default() += 1;
             live.aside(|| events::tell(session, &event))?;
             live.set(|| tally(&counts));

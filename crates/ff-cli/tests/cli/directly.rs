@@ -41,6 +41,12 @@ fn on_sqlite() {
     let store = format!("sqlite:{}", folder.path().join("ff.db").display());
     let check = ["--store", &store, "migrate", "--check"];
     assert_eq!(ff(&check).code, 4, "there is no store yet");
+    let nobody = "{fp:1}:01890000-0000-7000-8000-000000000000";
+    for look in [&["ls"][..], &["get", nobody], &["events"], &["watch"], &["doctor"]] {
+        let told = ff(&[&["--store", &store, "--json"], look].concat());
+        assert_eq!(told.problem(8), "unavailable", "{look:?}");
+        assert!(!folder.path().join("ff.db").exists(), "{look:?} makes no store");
+    }
     one_life(&store);
     assert_eq!(ff(&check).ok(), "the store is up to date\n");
 }

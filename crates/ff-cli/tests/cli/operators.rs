@@ -164,6 +164,7 @@ fn many_are_acted_on_by_a_filter() {
     let told = site.ff(&cancel);
     assert_eq!(told.code, 2, "nobody is there to ask: {told:?}");
     assert!(told.err.contains("would take 3") && told.err.contains("--yes"), "{told:?}");
+    assert_eq!(site.ff(&[&cancel[..], &["--json"]].concat()).problem(2), "invalid_input");
     assert_eq!(site.ff(&["ls", "--state", "waiting", "-q"]).ok().lines().count(), 3);
     assert_eq!(site.ff(&[&cancel[..], &["--yes"]].concat()).ok(), "done: 3 of them\n");
     assert_eq!(site.ff(&["ls", "--state", "cancelled", "-q"]).ok().lines().count(), 3);

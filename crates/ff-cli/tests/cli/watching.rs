@@ -44,6 +44,30 @@ fn the_log_is_followed_from_a_place() {
 }
 
 #[test]
+fn filters_that_only_a_record_answers_hold_for_followers_too() {
+    let site = Site::start();
+    let lost = site.submit(&[]);
+    site.ff(&["cancel", &lost]).ok();
+    let kept = site.submit(&[]);
+    let all = ["events", "--after", "start", "--json"];
+    let with = |filters: &[&str]| Running::start(site.command(&[&all[..], filters].concat()));
+    let waiting = with(&["--state", "waiting", "--created-after", "2020-01-01T00:00:00Z"]);
+    assert!(waiting.line_with("execution.").contains(&kept), "the other is not waiting");
+    let cancelled = with(&["--state", "cancelled", "--types", "execution.cancelled"]);
+    assert!(cancelled.line_with("execution.").contains(&lost));
+    let watching =
+        ["watch", "--json", "--state", "cancelled", "--created-before", "2999-01-01T00:00:00Z"];
+    let watching = Running::start(site.command(&watching));
+    assert!(watching.line_with("execution_id").contains(&lost), "what is there comes first");
+    site.ff(&["cancel", &kept]).ok();
+    assert!(watching.line_with("execution.cancelled").contains(&kept));
+    for bad in [&["--state", "odd"][..], &["--created-after", "soon"]] {
+        assert_eq!(site.ff(&[&all[..], bad].concat()).problem(5), "invalid_input", "{bad:?}");
+        assert_eq!(site.ff(&[&["watch", "--json"], bad].concat()).problem(5), "invalid_input");
+    }
+}
+
+#[test]
 fn a_follower_outlives_a_restart_of_the_server() {
     let mut site = Site::start();
     let addr = site.url.strip_prefix("http://").unwrap().to_owned();

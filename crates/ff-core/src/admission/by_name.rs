@@ -75,6 +75,7 @@ pub(crate) async fn report_to_all<B: Backend + ?Sized>(
     backend: &B,
     report: ReportToAll,
 ) -> Result<Vec<(BudgetId, UsageReported)>, EngineError> {
+    report.check()?;
     if let Some(acts) = backend.acts() {
         return act::whole(acts, report).await;
     }

@@ -33,7 +33,7 @@ impl UnderWay {
         let refusal = |code, what, ms| {
             // It is shown for as long as the execution waits: how long that is stands beside it.
             let detail = format!("quota policy {id}: {what}");
-            Ok(Some(Refusal { retry_after_ms: Some(ms), ..Refusal::new(code, detail) }))
+            Ok(Some(Refusal::new(code, detail).for_ms(ms)))
         };
         match reply {
             Ok(Reply::CheckAdmission(Admission::Admitted | Admission::AlreadyAdmitted)) => {

@@ -54,7 +54,7 @@ impl Handle {
 
     /// Reads a handle that `store` must have made.
     pub fn decode(text: &str, store: &str) -> Result<Self, Refusal> {
-        let malformed = || Refusal::new(Code::InvalidInput, "handle is malformed");
+        let malformed = || Refusal::invalid("handle", "handle is malformed");
         let body = text.strip_prefix(PREFIX).ok_or_else(malformed)?;
         if body.len() > BYTES_MAX {
             return Err(malformed());
@@ -68,8 +68,9 @@ impl Handle {
         if handle.store == store {
             Ok(handle)
         } else {
-            Err(Refusal::new(
+            Err(Refusal::at(
                 Code::HandleFromOtherBackend,
+                "handle",
                 format!("handle was made by a {} store, this is {store}", handle.store),
             ))
         }

@@ -85,7 +85,7 @@ pub fn gate(
     op: &Claim,
     now: TimestampMs,
 ) -> Result<Result<Gate, Refusal>, Needs> {
-    let worker = worker::registered(facts, &op.namespace, &op.worker_instance_id, now);
+    let worker = worker::registered(facts, op, now);
     let (worker, mut lanes) = match (worker, open_lanes(facts, op)) {
         (Ok(worker), Ok(lanes)) => (worker, lanes),
         (worker, lanes) => {

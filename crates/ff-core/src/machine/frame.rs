@@ -35,11 +35,12 @@ pub(super) fn append(
     let first = attempt.stream.is_none();
     let mut stream = attempt.stream.take().unwrap_or_default();
     let (mut frames, mut replies) = (Vec::new(), Vec::new());
-    for new in &op.frames {
+    for (number, new) in op.frames.iter().enumerate() {
         let mode = mode(new);
         let version = match &mut summary {
             Some(summary) if mode == FrameMode::DurableSummary => {
-                *summary = summary.apply(&new.content.bytes)?;
+                let patched = summary.apply(&new.content.bytes);
+                *summary = patched.map_err(|refusal| refusal.under(number).under("frames"))?;
                 stream.summary_version += 1;
                 Some(stream.summary_version)
             }

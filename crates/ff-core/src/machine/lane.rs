@@ -33,7 +33,7 @@ pub(super) fn set(
     lane.attached = op.attach.over(&before);
     let (state, priority_ageing_ms) = (lane.state, lane.priority_ageing_ms);
     let attached = lane.attached.clone();
-    check_attached(facts, &op.namespace, &attached, &before)?;
+    check_attached(facts, &op.namespace, &attached, &op.attach.kept(&before))?;
     let reply = |revision| LaneSet { state, priority_ageing_ms, attached, revision };
     if draft.is_untouched() {
         return Ok(Step::unchanged(reply(draft.revision())));

@@ -24,7 +24,7 @@ pub(super) fn set(
     let before = std::mem::take(&mut draft.body.attached);
     draft.body.attached = op.attach.over(&before);
     draft.body.retention = op.retention.unwrap_or(draft.body.retention);
-    check_attached(facts, &op.namespace, &draft.body.attached, &before)?;
+    check_attached(facts, &op.namespace, &draft.body.attached, &op.attach.kept(&before))?;
     let record = NamespaceRecord::clone(&draft.body);
     if draft.is_untouched() {
         return Ok(Step::unchanged(NamespaceSet { record, revision: draft.revision() }));

@@ -54,7 +54,8 @@ pub(super) fn approve(
     }
     let draft = Draft::of(execution, now);
     let found = draft.find_waitpoint(facts, &op.waitpoint)?.ok_or_else(waitpoint_not_found)?;
-    accept(facts, draft, found, &op.message()?)
+    let message = op.message(found.id())?;
+    accept(facts, draft, found, &message)
 }
 
 /// Takes a signal whose sender may send it.

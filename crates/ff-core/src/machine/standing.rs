@@ -41,23 +41,22 @@ pub fn of_execution(
     Ok(standing)
 }
 
-/// Refuses ids that nothing in the namespace bears. What was attached before may have gone
-/// meanwhile.
+/// Refuses ids that nothing in the namespace bears. What is kept as it was may have gone meanwhile.
 pub(super) fn check_attached(
     facts: &impl Facts,
     namespace: &Namespace,
     attached: &Attached,
-    before: &Attached,
+    kept: &Attached,
 ) -> Result<(), Halt> {
     let partitions = facts.settings().partitions;
     let mut needs = Needs::default();
     let mut lacking = None;
-    let is_new = |id: &&BudgetId| !before.budget_ids.contains(id);
+    let is_new = |id: &&BudgetId| !kept.budget_ids.contains(id);
     let budgets = attached.budget_ids.iter().filter(is_new).map(|id| {
         let refusal = (Code::BudgetNotFound, "budget_ids", format!("no budget {id}"));
         (DocumentId::budget(*id, &partitions), refusal)
     });
-    let quota = attached.quota_policy_id.filter(|id| before.quota_policy_id != Some(*id));
+    let quota = attached.quota_policy_id.filter(|id| kept.quota_policy_id != Some(*id));
     let quotas = quota.iter().map(|id| {
         let detail = format!("no quota policy {id}");
         let refusal = (Code::QuotaPolicyNotFound, "quota_policy_id", detail);

@@ -26,7 +26,8 @@ pub(super) fn create(
     };
     if let Some(first) = draft.execution.waits.open.iter().find(same) {
         let stamped = (first.id, &first.key, &first.token);
-        return Ok(Step::unchanged(reissue(&keyring, op.execution_id, stamped, now)?));
+        let issued = reissue(&keyring, op.execution_id, stamped, now)?;
+        return Ok(Step::unchanged(IssuedWaitpoint { replayed: true, ..issued }));
     }
     let place = (op.waitpoint_id, &op.key);
     let issued = draft.open_waitpoint(&keyring, place, op.token_ttl_ms, op.expires_at)?;
@@ -75,7 +76,7 @@ pub(super) fn issue(
             for waitpoint in open.filter(|other| other.id == id) {
                 waitpoint.token = stamp.clone();
             }
-            IssuedWaitpoint { waitpoint_id: id, key: key.clone(), token }
+            IssuedWaitpoint { waitpoint_id: id, key: key.clone(), token, replayed: false }
         }
     };
     let data = EventData::from([

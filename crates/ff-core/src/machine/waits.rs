@@ -27,6 +27,15 @@ pub(super) enum Found {
     Closed(ClosedWaitpoint),
 }
 
+impl Found {
+    pub(super) const fn id(&self) -> WaitpointId {
+        match self {
+            Self::Open(waitpoint) => waitpoint.id,
+            Self::Closed(closed) => closed.id,
+        }
+    }
+}
+
 pub(super) fn waitpoint_not_found() -> Refusal {
     Refusal::at(Code::WaitpointNotFound, "waitpoint", "the execution has no such waitpoint")
 }
@@ -63,7 +72,7 @@ pub(super) fn reissue(
     let Stamp { issue, expires_at, .. } = *stamp;
     let binding = token::Binding { execution_id, waitpoint_id: id, issue, expires_at };
     let token = token::sign_again(keyring, &stamp.kid, &binding, now)?.token;
-    Ok(IssuedWaitpoint { waitpoint_id: id, key: key.clone(), token })
+    Ok(IssuedWaitpoint { waitpoint_id: id, key: key.clone(), token, replayed: false })
 }
 
 /// A token's last instant, from its ttl.
@@ -78,17 +87,27 @@ impl Draft {
         facts: &impl Facts,
         wanted: &WaitpointRef,
     ) -> Result<Option<Found>, Halt> {
+        if let WaitpointRef::Text(text) = wanted {
+            let found = match text.parse() {
+                Ok(id) => self.find_waitpoint(facts, &WaitpointRef::Id(id))?,
+                Err(_) => None,
+            };
+            return match found {
+                None => self.find_waitpoint(facts, &WaitpointRef::Key(text.clone())),
+                found => Ok(found),
+            };
+        }
         let waits = &self.execution.waits;
         let is_it = |waitpoint: &&Waitpoint| match wanted {
             WaitpointRef::Id(id) => waitpoint.id == *id,
-            WaitpointRef::Key(key) => waitpoint.key == *key,
+            WaitpointRef::Key(key) | WaitpointRef::Text(key) => waitpoint.key == *key,
         };
         if let Some(open) = waits.open.iter().find(is_it) {
             return Ok(Some(Found::Open(open.clone())));
         }
         let was_it = |closed: &&ClosedRef| match wanted {
             WaitpointRef::Id(id) => closed.id == *id,
-            WaitpointRef::Key(key) => closed.key == KeyDigest::of(key),
+            WaitpointRef::Key(key) | WaitpointRef::Text(key) => closed.key == KeyDigest::of(key),
         };
         let Some(closed) = waits.closed.iter().rev().find(was_it) else { return Ok(None) };
         Ok(self.find_row(facts, &closed_row(closed.id))?.map(Found::Closed))
@@ -131,7 +150,7 @@ impl Draft {
             has_buffered: false,
         });
         self.event_with(EventKind::WaitpointCreated, named(id, key, None));
-        Ok(IssuedWaitpoint { waitpoint_id: id, key: key.clone(), token })
+        Ok(IssuedWaitpoint { waitpoint_id: id, key: key.clone(), token, replayed: false })
     }
 
     /// Closes waitpoints; an event for each.

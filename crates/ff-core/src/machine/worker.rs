@@ -11,7 +11,7 @@ use crate::event::{EventData, EventKind};
 use crate::id::{DocumentId, LaneId, Namespace, WorkerInstanceId};
 use crate::limits;
 use crate::operation::{
-    DeregisterWorker, DrainWorker, HeartbeatWorker, LoseLease, LostWorker, MarkWorkerDead,
+    Claim, DeregisterWorker, DrainWorker, HeartbeatWorker, LoseLease, LostWorker, MarkWorkerDead,
     NoteCancellations, RegisterWorker, SettleWorkerLoss, Settled, WorkerBeat, WorkerGone,
     WorkerRegistered,
 };
@@ -228,20 +228,27 @@ pub(super) fn lose_lease(
     Ok(Step::done(Settled::Done, draft.finish().into()))
 }
 
-/// The registration of an instance that claims; a name that is not registered is refused.
+/// The registration of an instance that claims; a name that is not registered, or not for this
+/// worker, is refused.
 pub(super) fn registered(
     facts: &impl Facts,
-    namespace: &Namespace,
-    instance: &WorkerInstanceId,
+    op: &Claim,
     now: TimestampMs,
 ) -> Result<Result<Registration, Refusal>, Needs> {
-    let document = facts.document(&DocumentId::worker(namespace, instance))?;
+    let instance = &op.worker_instance_id;
+    let document = facts.document(&DocumentId::worker(&op.namespace, instance))?;
     let worker = document.as_ref().and_then(|document| document.worker());
+    let refuse = |field, detail| Err(Refusal::at(Code::WorkerNotRegistered, field, detail));
     Ok(match worker.and_then(|worker| worker.live(now)) {
-        Some(live) => Ok(live.clone()),
+        Some(live) if live.worker_id == op.worker_id => Ok(live.clone()),
+        Some(live) => {
+            let owner = &live.worker_id;
+            let detail = format!("worker instance {instance:?} is registered for {owner:?}");
+            refuse("worker_id", detail)
+        }
         None => {
             let detail = format!("worker instance {instance:?} is not registered, or was silent");
-            Err(Refusal::at(Code::WorkerNotRegistered, "worker_instance_id", detail))
+            refuse("worker_instance_id", detail)
         }
     })
 }

@@ -110,7 +110,7 @@ impl Shape for Unblock {
 
 impl Shape for ClaimAdmitted {
     fn check_shape(&self) -> Result<(), Refusal> {
-        check_lease_ttl(self.lease_ttl_ms)
+        check_lease_ttl("lease_ttl_ms", self.lease_ttl_ms)
     }
 
     fn target(&self) -> Option<ExecutionId> {

@@ -146,9 +146,10 @@ impl UpdateBudget {
 fn check_limits(dimensions: &BTreeMap<Dimension, Limits>) -> Result<(), Refusal> {
     let most = limits::BUDGET_DIMENSIONS as u64;
     check_range("dimensions", dimensions.len() as u64, 0, most)?;
-    for limits in dimensions.values() {
-        check_range("hard", limits.hard, 0, limits::AMOUNT_MAX)?;
-        check_range("soft", limits.soft, 0, limits::AMOUNT_MAX)?;
+    for (name, limits) in dimensions {
+        check_range("hard", limits.hard, 0, limits::AMOUNT_MAX)
+            .and_then(|()| check_range("soft", limits.soft, 0, limits::AMOUNT_MAX))
+            .map_err(|refusal| refusal.under(name).under("dimensions"))?;
     }
     Ok(())
 }

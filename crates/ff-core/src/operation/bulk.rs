@@ -86,7 +86,8 @@ fn check_filter(filter: &Filter, namespace: &Namespace) -> Result<(), Refusal> {
         ("tag", filter.tags.len()),
     ] {
         if count > most {
-            return Err(Refusal::invalid(field, format!("{most} at the most")));
+            let refusal = Refusal::invalid(field, format!("{most} at the most"));
+            return Err(refusal.under("filter"));
         }
     }
     Ok(())

@@ -223,13 +223,13 @@ impl Claim {
 
     pub fn check(&self) -> Result<(), Refusal> {
         check_range("max", self.max.into(), 1, limits::CLAIM_TASKS.into())?;
-        check_lease_ttl(self.lease_ttl_ms)?;
+        check_lease_ttl("lease_ttl_ms", self.lease_ttl_ms)?;
         check_lanes(&self.lanes)
     }
 }
 
-pub(super) fn check_lease_ttl(ttl_ms: u64) -> Result<(), Refusal> {
-    check_range("lease_ttl_ms", ttl_ms, limits::LEASE_TTL_MIN_MS, limits::LEASE_TTL_MAX_MS)
+pub(super) fn check_lease_ttl(field: &'static str, ttl_ms: u64) -> Result<(), Refusal> {
+    check_range(field, ttl_ms, limits::LEASE_TTL_MIN_MS, limits::LEASE_TTL_MAX_MS)
 }
 
 pub(super) fn check_lanes(lanes: &[LaneShare]) -> Result<(), Refusal> {
@@ -244,9 +244,10 @@ pub(super) fn check_lanes(lanes: &[LaneShare]) -> Result<(), Refusal> {
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(Refusal::invalid("lanes", "a lane is named twice"));
     }
-    for share in lanes {
-        check_range("weight", share.weight.into(), 1, limits::LANE_WEIGHT.into())?;
-        check_range("credit", share.credit.unsigned_abs(), 0, 1 << 40)?;
+    for (number, share) in lanes.iter().enumerate() {
+        check_range("weight", share.weight.into(), 1, limits::LANE_WEIGHT.into())
+            .and_then(|()| check_range("credit", share.credit.unsigned_abs(), 0, 1 << 40))
+            .map_err(|refusal| refusal.under(number).under("lanes"))?;
     }
     Ok(())
 }

@@ -42,12 +42,18 @@ pub struct Completed {
     pub replayed: bool,
 }
 
+impl ClaimNext {
+    fn check(&self) -> Result<(), Refusal> {
+        check_range("max", self.max.into(), 1, limits::CLAIM_TASKS.into())?;
+        check_lease_ttl("lease_ttl_ms", self.lease_ttl_ms)?;
+        check_lanes(&self.lanes)
+    }
+}
+
 impl Shape for Complete {
     fn check_shape(&self) -> Result<(), Refusal> {
         if let Some(next) = &self.next {
-            check_range("next.max", next.max.into(), 1, limits::CLAIM_TASKS.into())?;
-            check_lease_ttl(next.lease_ttl_ms)?;
-            check_lanes(&next.lanes)?;
+            next.check().map_err(|refusal| refusal.under("next"))?;
         }
         self.result.as_ref().map_or(Ok(()), |result| check_size("result", &result.bytes))
     }

@@ -3,7 +3,7 @@
 use super::command::Shape;
 use super::flow::on_flow;
 use crate::check::{check_bytes, check_range};
-use crate::error::Refusal;
+use crate::error::{Code, Refusal};
 use crate::id::{Authority, DocumentId, EdgeId, ExecutionId, FlowId};
 use crate::limits;
 use crate::partition::PartitionConfig;
@@ -104,6 +104,14 @@ pub struct WaitingChildren {
 }
 
 impl NewEdge {
+    fn check(&self) -> Result<(), Refusal> {
+        if self.upstream == self.downstream {
+            let detail = "an edge leads from one member to another";
+            return Err(Refusal::at(Code::SelfReferencingEdge, "downstream", detail));
+        }
+        check_texts(self.name.as_ref(), self.data_passing_ref.as_ref())
+    }
+
     pub(crate) fn passes(&self) -> bool {
         self.data_passing_ref.as_ref().is_some_and(|text| !text.is_empty())
     }
@@ -133,7 +141,7 @@ pub(super) fn check_join(join: &Join) -> Result<(), Refusal> {
 }
 
 on_flow! {
-    StageEdge, |op| check_texts(op.edge.name.as_ref(), op.edge.data_passing_ref.as_ref());
+    StageEdge, |op| op.edge.check();
     ApplyEdge;
     ResolveEdge;
 }
@@ -155,7 +163,7 @@ impl Shape for SetGroupPolicy {
 impl Shape for WaitChildren {
     fn check_shape(&self) -> Result<(), Refusal> {
         let count = self.children.as_ref().map_or(0, Vec::len);
-        check_range("child_ids", count as u64, 0, limits::FLOW_MEMBERS.into())
+        check_range("children", count as u64, 0, limits::FLOW_MEMBERS.into())
     }
 
     fn target(&self) -> Option<ExecutionId> {

@@ -84,7 +84,10 @@ impl Shape for AppendFrames {
     fn check_shape(&self) -> Result<(), Refusal> {
         let most = limits::FRAMES_APPENDED as u64;
         check_range("frames", self.frames.len() as u64, 1, most)?;
-        self.frames.iter().try_for_each(NewFrame::check)
+        for (number, frame) in self.frames.iter().enumerate() {
+            frame.check().map_err(|refusal| refusal.under(number).under("frames"))?;
+        }
+        Ok(())
     }
 
     fn target(&self) -> Option<ExecutionId> {

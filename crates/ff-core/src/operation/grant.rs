@@ -200,7 +200,7 @@ impl Shape for IssueClaimGrant {
 
 impl Shape for ClaimExecution {
     fn check_shape(&self) -> Result<(), Refusal> {
-        check_lease_ttl(self.lease_ttl_ms)
+        check_lease_ttl("lease_ttl_ms", self.lease_ttl_ms)
     }
 
     fn target(&self) -> Option<ExecutionId> {
@@ -210,7 +210,7 @@ impl Shape for ClaimExecution {
 
 impl Shape for ClaimResumedExecution {
     fn check_shape(&self) -> Result<(), Refusal> {
-        check_lease_ttl(self.lease_ttl_ms)
+        check_lease_ttl("lease_ttl_ms", self.lease_ttl_ms)
     }
 
     fn target(&self) -> Option<ExecutionId> {
@@ -220,7 +220,7 @@ impl Shape for ClaimResumedExecution {
 
 impl Shape for IssueGrantAndClaim {
     fn check_shape(&self) -> Result<(), Refusal> {
-        check_lease_ttl(self.lease_ttl_ms)
+        check_lease_ttl("lease_ttl_ms", self.lease_ttl_ms)
     }
 
     fn target(&self) -> Option<ExecutionId> {
@@ -242,7 +242,7 @@ impl Shape for ReclaimExecution {
     fn check_shape(&self) -> Result<(), Refusal> {
         let cap = self.max_reclaim_count.unwrap_or_default();
         check_range("max_reclaim_count", cap.into(), 0, limits::COUNT_MAX.into())?;
-        check_lease_ttl(self.lease_ttl_ms)
+        check_lease_ttl("lease_ttl_ms", self.lease_ttl_ms)
     }
 
     fn target(&self) -> Option<ExecutionId> {

@@ -92,13 +92,27 @@ impl SubmitFlow {
         hash.finalize().into()
     }
 
+    /// Checks a member by itself.
+    fn check_member(&self, member: &GraphMember) -> Result<(), Refusal> {
+        member.submit.check_shape()?;
+        if member.submit.namespace != self.flow.namespace || member.submit.within.is_some() {
+            let detail = format!("{:?} is not of the flow's namespace", member.name);
+            return Err(Refusal::invalid("namespace", detail));
+        }
+        if member.submit.idempotency_key.is_some() {
+            let detail = "members of a submitted graph have no idempotency key of their own";
+            return Err(Refusal::invalid("idempotency_key", detail));
+        }
+        Ok(())
+    }
+
     /// Checks the whole graph.
     pub(crate) fn graph(&self) -> Result<Graph, Refusal> {
         let mut numbers = HashMap::with_capacity(self.members.len());
         for (number, member) in (0u32..).zip(&self.members) {
             if numbers.insert(&member.name, number).is_some() {
                 let detail = format!("two members are named {:?}", member.name);
-                return Err(Refusal::invalid("members", detail));
+                return Err(Refusal::invalid("name", detail).under(number).under("members"));
             }
         }
         let number = |name: &MemberName| {
@@ -127,11 +141,12 @@ impl SubmitFlow {
             links.push(link);
         }
         let mut joins = BTreeMap::new();
-        for group in &self.groups {
-            check_join(&group.join)?;
+        for (at, group) in self.groups.iter().enumerate() {
+            let under = |refusal: Refusal| refusal.under(at).under("groups");
+            check_join(&group.join).map_err(under)?;
             if joins.insert(number(&group.member)?, group.join).is_some() {
                 let detail = format!("two groups for {:?}", group.member);
-                return Err(Refusal::invalid("groups", detail));
+                return Err(under(Refusal::invalid("member", detail)));
             }
         }
         check_acyclic(self.members.len(), &links)?;
@@ -190,19 +205,12 @@ impl Shape for SubmitFlow {
             crate::check::check_range(field, count as u64, low, high as u64)?;
         }
         let (mut bytes, mut ids) = (0, HashSet::new());
-        for member in &self.members {
-            member.submit.check_shape()?;
+        for (number, member) in self.members.iter().enumerate() {
+            let under = |refusal: Refusal| refusal.under(number).under("members");
+            self.check_member(member).map_err(under)?;
             if !ids.insert(member.submit.execution_id) {
                 let detail = format!("{:?} has the execution id of another member", member.name);
-                return Err(Refusal::invalid("members", detail));
-            }
-            if member.submit.namespace != self.flow.namespace || member.submit.within.is_some() {
-                let detail = format!("{:?} is not of the flow's namespace", member.name);
-                return Err(Refusal::invalid("members", detail));
-            }
-            if member.submit.idempotency_key.is_some() {
-                let detail = "members of a submitted graph have no idempotency key of their own";
-                return Err(Refusal::invalid("members", detail));
+                return Err(under(Refusal::invalid("execution_id", detail)));
             }
             bytes += member.submit.payload.bytes.len();
         }
@@ -211,8 +219,9 @@ impl Shape for SubmitFlow {
                 format!("payloads have {bytes} bytes, at most {}", limits::FLOW_SUBMIT_BYTES);
             return Err(Refusal::at(Code::PayloadTooLarge, "members", detail));
         }
-        for edge in &self.edges {
-            check_texts(edge.name.as_ref(), edge.data_passing_ref.as_ref())?;
+        for (number, edge) in self.edges.iter().enumerate() {
+            check_texts(edge.name.as_ref(), edge.data_passing_ref.as_ref())
+                .map_err(|refusal| refusal.under(number).under("edges"))?;
         }
         self.graph().map(|_| ())
     }

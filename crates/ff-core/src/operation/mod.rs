@@ -94,7 +94,7 @@ pub use renew::{Renew, Renewed};
 pub use replay::{Replay, Replayed};
 pub use revoke::{Revoke, Revoked};
 pub use secret::{RotateSecret, Rotated, SeedSecret};
-pub use signal::{Decision, DeliverApproval, DeliverSignal, Message, Signalled};
+pub use signal::{Decision, DeliverApproval, DeliverSignal, Message, Signalled, Suffix};
 pub(crate) use submit::fingerprint;
 pub use submit::{Submit, Submitted};
 pub use suspend::{Binding, Resume, ResumedNow, Suspend, SuspendTimeout, Suspended};

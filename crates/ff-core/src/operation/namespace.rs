@@ -39,6 +39,16 @@ impl Attach {
         Attached::new(budget_ids.iter().copied(), quota_policy_id)
     }
 
+    /// What stays since nothing is said of it.
+    pub(crate) fn kept(&self, before: &Attached) -> Attached {
+        let budget_ids = match self.budget_ids {
+            None => before.budget_ids.as_slice(),
+            Some(_) => &[],
+        };
+        let quota_policy_id = before.quota_policy_id.filter(|_| self.quota_policy_id.is_none());
+        Attached::new(budget_ids.iter().copied(), quota_policy_id)
+    }
+
     pub(super) fn check(&self) -> Result<(), Refusal> {
         self.over(&Attached::default()).check()
     }
@@ -47,7 +57,8 @@ impl Attach {
 impl Shape for SetNamespace {
     fn check_shape(&self) -> Result<(), Refusal> {
         self.attach.check()?;
-        self.retention.map_or(Ok(()), |retention| retention.check())
+        let checked = self.retention.map_or(Ok(()), |retention| retention.check());
+        checked.map_err(|refusal| refusal.under("retention"))
     }
 
     fn target(&self) -> Option<ExecutionId> {

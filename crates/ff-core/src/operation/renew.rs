@@ -22,7 +22,7 @@ pub struct Renewed {
 
 impl Shape for Renew {
     fn check_shape(&self) -> Result<(), Refusal> {
-        self.ttl_ms.map_or(Ok(()), check_lease_ttl)
+        self.ttl_ms.map_or(Ok(()), |ttl_ms| check_lease_ttl("ttl_ms", ttl_ms))
     }
 
     fn target(&self) -> Option<ExecutionId> {

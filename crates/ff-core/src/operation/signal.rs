@@ -1,11 +1,13 @@
 //! Signals: messages to a waitpoint.
 
+use uuid::Uuid;
+
 use super::command::Shape;
 use super::{IssuedWaitpoint, WaitpointRef};
 use crate::check::check_bytes;
 use crate::content::Content;
 use crate::error::{Code, Refusal};
-use crate::id::{ExecutionId, IdempotencyKey, LaneId, SignalId, SignalName};
+use crate::id::{ExecutionId, IdempotencyKey, LaneId, SignalId, SignalName, WaitpointId};
 use crate::limits;
 use crate::state::SignalEffect;
 use crate::token::WaitpointToken;
@@ -46,11 +48,19 @@ pub struct DeliverApproval {
     pub decision: Decision,
     /// `approved` or `denied` when absent.
     pub name: Option<SignalName>,
-    /// Tells repeated decisions of one name apart; `0` when absent.
-    pub suffix: Option<String>,
+    /// Tells repeated decisions of one name apart.
+    pub suffix: Suffix,
     pub comment: Option<String>,
     /// Who decided.
     pub operator: String,
+}
+
+/// What tells one decision from the next of the same name: with the same suffix it is a repetition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Suffix {
+    Text(String),
+    /// The id of the waitpoint that it is for.
+    Waitpoint,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +80,18 @@ pub enum Signalled {
         signal_id: SignalId,
         effect: SignalEffect,
     },
+}
+
+impl Default for Suffix {
+    fn default() -> Self {
+        Self::Text("0".to_owned())
+    }
+}
+
+impl From<String> for Suffix {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
 }
 
 impl DeliverSignal {
@@ -99,7 +121,17 @@ impl Message {
         }
     }
 
+    /// Refuses a name that only the engine gives.
+    pub fn check_name(name: &SignalName) -> Result<(), Refusal> {
+        if name.starts_with(RESERVED) {
+            let detail = format!("names that begin with {RESERVED} are reserved");
+            return Err(Refusal::invalid("name", detail));
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), Refusal> {
+        Self::check_name(&self.name)?;
         check_bytes("category", &self.category, limits::CATEGORY_BYTES)?;
         check_bytes("source_type", &self.source_type, limits::CATEGORY_BYTES)?;
         check_bytes("source_identity", &self.source_identity, limits::CATEGORY_BYTES)?;
@@ -110,12 +142,6 @@ impl Message {
             let limit = limits::SIGNAL_PAYLOAD_BYTES;
             let detail = format!("payload has {bytes} bytes, the limit is {limit}");
             return Err(Refusal::at(Code::PayloadTooLarge, "payload", detail));
-        }
-        if self.name.starts_with(RESERVED) {
-            return Err(Refusal::invalid(
-                "name",
-                format!("names that begin with {RESERVED} are reserved"),
-            ));
         }
         Ok(())
     }
@@ -132,8 +158,8 @@ impl Shape for DeliverSignal {
 }
 
 impl DeliverApproval {
-    /// The message that the decision is.
-    pub fn message(&self) -> Result<Message, Refusal> {
+    /// The message that the decision is, for a waitpoint with this id.
+    pub fn message(&self, waitpoint: WaitpointId) -> Result<Message, Refusal> {
         let (word, decided) = match self.decision {
             Decision::Approve => ("approve", "approved"),
             Decision::Deny => ("deny", "denied"),
@@ -143,8 +169,11 @@ impl DeliverApproval {
             Some(name) => name.clone(),
             None => SignalName::new(decided).map_err(|error| bad(&error))?,
         };
-        let suffix = self.suffix.as_deref().unwrap_or("0");
-        let key = IdempotencyKey::new(format!("approval:{name}:{suffix}"));
+        let key = match &self.suffix {
+            Suffix::Text(text) => format!("approval:{name}:{text}"),
+            Suffix::Waitpoint => format!("approval:{name}:{waitpoint}"),
+        };
+        let key = IdempotencyKey::new(key);
         let payload = serde_json::json!({ "decision": word, "comment": self.comment });
         Ok(Message {
             signal_id: self.signal_id,
@@ -162,7 +191,8 @@ impl DeliverApproval {
 impl Shape for DeliverApproval {
     fn check_shape(&self) -> Result<(), Refusal> {
         check_bytes("comment", self.comment.as_deref().unwrap_or(""), limits::REASON_BYTES)?;
-        self.message()?.check()
+        // Every id is as long as any other.
+        self.message(WaitpointId::new(Uuid::nil()))?.check()
     }
 
     fn target(&self) -> Option<ExecutionId> {

@@ -142,7 +142,8 @@ impl Shape for Submit {
         if let Some(at) = self.execution_deadline_at {
             check_time("execution_deadline_at", at)?;
         }
-        self.policy.check()?;
+        self.policy.attached.check()?;
+        self.policy.check().map_err(|refusal| refusal.under("policy"))?;
         check_size("payload", &self.payload.bytes)
     }
 

@@ -83,13 +83,15 @@ impl Shape for Suspend {
         check_range("bindings", self.bindings.len() as u64, 0, limits::WAITPOINTS as u64)?;
         for (at, binding) in self.bindings.iter().enumerate() {
             if let Binding::Fresh { token_ttl_ms, .. } = binding {
-                check_token_ttl(*token_ttl_ms)?;
+                let checked = check_token_ttl(*token_ttl_ms);
+                checked.map_err(|refusal| refusal.under("fresh").under(at).under("bindings"))?;
             }
             if self.bindings[..at].iter().any(|other| other.clashes(binding)) {
-                return refuse("waitpoint_key_mismatch: a waitpoint is bound twice");
+                let twice = "waitpoint_key_mismatch: a waitpoint is bound twice";
+                return Err(Refusal::new(Code::InvalidInput, twice).under(at).under("bindings"));
             }
         }
-        self.condition.check()?;
+        self.condition.check().map_err(|refusal| refusal.under("condition"))?;
         if self.bindings.iter().all(|binding| binding.key().is_some()) {
             let keys: Vec<_> = self.bindings.iter().filter_map(Binding::key).collect();
             self.check_keys(&keys)?;
@@ -102,7 +104,8 @@ impl Shape for Suspend {
             None => {}
         }
         let delay = self.resume_policy.resume_delay_ms;
-        check_range("resume_delay_ms", delay, 0, limits::DURATION_MAX_MS)?;
+        check_range("resume_delay_ms", delay, 0, limits::DURATION_MAX_MS)
+            .map_err(|refusal| refusal.under("resume_policy"))?;
         check_bytes("reason_code", &self.reason.0, limits::CATEGORY_BYTES)?;
         check_bytes("requester", self.requester.as_deref().unwrap_or(""), limits::CATEGORY_BYTES)?;
         match &self.metadata {
@@ -196,7 +199,7 @@ impl Binding {
 
 impl Shape for Resume {
     fn check_shape(&self) -> Result<(), Refusal> {
-        check_bytes("trigger", &self.trigger, limits::REASON_BYTES)?;
+        check_bytes("detail", &self.trigger, limits::REASON_BYTES)?;
         check_range("delay_ms", self.delay_ms.unwrap_or_default(), 0, limits::DURATION_MAX_MS)
     }
 

@@ -128,11 +128,22 @@ impl RecordSpend {
 
 impl Report<'_> {
     fn check(&self) -> Result<(), Refusal> {
-        let most = limits::BUDGET_DIMENSIONS as u64;
-        check_range("dimensions", self.dimensions.len() as u64, 1, most)?;
-        let mut deltas = self.dimensions.values();
-        deltas.try_for_each(|delta| check_range("dimensions", *delta, 0, limits::AMOUNT_MAX))
+        check_deltas(self.dimensions)
     }
+}
+
+impl ReportToAll {
+    /// Refuses what no budget would take, whether any applies or not.
+    pub fn check(&self) -> Result<(), Refusal> {
+        check_deltas(&self.dimensions)
+    }
+}
+
+fn check_deltas(dimensions: &BTreeMap<Dimension, u64>) -> Result<(), Refusal> {
+    let most = limits::BUDGET_DIMENSIONS as u64;
+    check_range("dimensions", dimensions.len() as u64, 1, most)?;
+    let mut deltas = dimensions.values();
+    deltas.try_for_each(|delta| check_range("dimensions", *delta, 0, limits::AMOUNT_MAX))
 }
 
 impl Shape for ReportUsage {

@@ -26,6 +26,8 @@ pub struct IssuedWaitpoint {
     pub waitpoint_id: WaitpointId,
     pub key: WaitpointKey,
     pub token: WaitpointToken,
+    /// It was made before, and this is its token once more.
+    pub replayed: bool,
 }
 
 /// A waitpoint of an execution, by id or by name.
@@ -33,6 +35,8 @@ pub struct IssuedWaitpoint {
 pub enum WaitpointRef {
     Id(WaitpointId),
     Key(WaitpointKey),
+    /// As a person writes it: an id or, where none has that id, a name.
+    Text(WaitpointKey),
 }
 
 impl From<WaitpointId> for WaitpointRef {

@@ -39,17 +39,20 @@ impl Backoff {
     pub(super) fn check(&self) -> Result<(), Refusal> {
         match self.curve {
             BackoffCurve::Fixed { delay_ms } => {
-                check_range("backoff.delay_ms", delay_ms, 0, DURATION_MAX_MS)
+                check_range("delay_ms", delay_ms, 0, DURATION_MAX_MS)
             }
             BackoffCurve::Exponential {
                 initial_delay_ms,
                 max_delay_ms,
                 multiplier_thousandths,
             } => {
-                check_range("backoff.initial_delay_ms", initial_delay_ms, 0, DURATION_MAX_MS)?;
-                check_range("backoff.max_delay_ms", max_delay_ms, 0, DURATION_MAX_MS)?;
-                let multiplier = multiplier_thousandths.into();
-                check_range("backoff.multiplier in thousandths", multiplier, 1_000, 1_000_000)
+                check_range("initial_delay_ms", initial_delay_ms, 0, DURATION_MAX_MS)?;
+                check_range("max_delay_ms", max_delay_ms, 0, DURATION_MAX_MS)?;
+                if (1_000..=1_000_000).contains(&multiplier_thousandths) {
+                    Ok(())
+                } else {
+                    Err(Refusal::invalid("multiplier", "multiplier must be from 1 to 1000"))
+                }
             }
         }
     }

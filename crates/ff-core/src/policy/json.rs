@@ -95,39 +95,53 @@ struct RetentionJson {
 }
 
 impl Policy {
-    /// Reads the JSON form.
+    /// Reads the JSON form. A refusal says where in this document the fault is.
     pub fn from_json(text: &str) -> Result<Self, Refusal> {
         let json: PolicyJson = serde_json::from_str(text).map_err(|error| {
-            Refusal::at(
-                Code::InvalidPolicyJson,
-                "policy",
-                format!("policy does not parse: {error}"),
-            )
+            Refusal::new(Code::InvalidPolicyJson, format!("policy does not parse: {error}"))
         })?;
         let default = Self::default();
         let policy = Self {
             retry: match json.retry_policy {
-                Some(retry) => retry.read(&default.retry)?,
+                Some(retry) => under("retry_policy", retry.read(&default.retry))?,
                 None => default.retry,
             },
-            timeout: json
-                .timeout_policy
-                .map_or(Ok(default.timeout), |t| t.read(default.timeout))?,
-            max_replay_count: count(json.max_replay_count, default.max_replay_count)?,
-            required_capabilities: capabilities(json.routing_requirements)?,
-            dedup_window_ms: whole(json.dedup_window_ms)?.unwrap_or(default.dedup_window_ms),
-            retention: json.retention.map_or(Ok(default.retention), RetentionJson::read)?,
-            suspension: json
-                .suspension_policy
-                .map_or(Ok(default.suspension), SuspensionJson::read)?,
+            timeout: match json.timeout_policy {
+                Some(timeout) => under("timeout_policy", timeout.read(default.timeout))?,
+                None => default.timeout,
+            },
+            max_replay_count: count(
+                "max_replay_count",
+                json.max_replay_count,
+                default.max_replay_count,
+            )?,
+            required_capabilities: under(
+                "routing_requirements",
+                capabilities(json.routing_requirements),
+            )?,
+            dedup_window_ms: whole("dedup_window_ms", json.dedup_window_ms)?
+                .unwrap_or(default.dedup_window_ms),
+            retention: match json.retention {
+                Some(retention) => under("retention", retention.read())?,
+                None => default.retention,
+            },
+            suspension: match json.suspension_policy {
+                Some(suspension) => under("suspension_policy", suspension.read())?,
+                None => default.suspension,
+            },
             max_signals_per_execution: count(
+                "max_signals_per_execution",
                 json.max_signals_per_execution,
                 default.max_signals_per_execution,
             )?,
-            stream: json.stream_policy.map_or(Ok(default.stream), StreamJson::read)?,
+            stream: match json.stream_policy {
+                Some(stream) => under("stream_policy", stream.read())?,
+                None => default.stream,
+            },
             attached: attached(json.budget_ids, json.quota_policy_id)?,
         };
         policy.check()?;
+        policy.attached.check()?;
         Ok(policy)
     }
 
@@ -234,8 +248,11 @@ fn difference(value: Value, default: &Value) -> Option<Value> {
 impl RetryJson {
     fn read(self, default: &RetryPolicy) -> Result<RetryPolicy, Refusal> {
         Ok(RetryPolicy {
-            max_retries: count(self.max_retries, default.max_retries)?,
-            backoff: self.backoff.map_or(Ok(default.backoff), BackoffJson::read)?,
+            max_retries: count("max_retries", self.max_retries, default.max_retries)?,
+            backoff: match self.backoff {
+                Some(backoff) => under("backoff", backoff.read())?,
+                None => default.backoff,
+            },
             retryable_categories: self.retryable_categories.unwrap_or_default(),
         })
     }
@@ -245,13 +262,13 @@ impl BackoffJson {
     fn read(self) -> Result<Backoff, Refusal> {
         let (curve, jitter) = match self {
             Self::Fixed { delay_ms, jitter } => {
-                let delay_ms = whole(Some(delay_ms))?.unwrap_or(0);
+                let delay_ms = whole("delay_ms", Some(delay_ms))?.unwrap_or(0);
                 (BackoffCurve::Fixed { delay_ms }, jitter)
             }
             Self::Exponential { initial_delay_ms, max_delay_ms, multiplier, jitter } => {
                 let curve = BackoffCurve::Exponential {
-                    initial_delay_ms: whole(initial_delay_ms)?.unwrap_or(1_000),
-                    max_delay_ms: whole(max_delay_ms)?.unwrap_or(60_000),
+                    initial_delay_ms: whole("initial_delay_ms", initial_delay_ms)?.unwrap_or(1_000),
+                    max_delay_ms: whole("max_delay_ms", max_delay_ms)?.unwrap_or(60_000),
                     multiplier_thousandths: multiplier.map_or(Ok(2_000), |m| thousandths(&m))?,
                 };
                 (curve, jitter)
@@ -264,9 +281,13 @@ impl BackoffJson {
 impl TimeoutJson {
     fn read(self, default: TimeoutPolicy) -> Result<TimeoutPolicy, Refusal> {
         Ok(TimeoutPolicy {
-            attempt_timeout_ms: whole(self.attempt_timeout_ms)?,
-            execution_deadline_ms: whole(self.execution_deadline_ms)?,
-            max_reclaim_count: count(self.max_reclaim_count, default.max_reclaim_count)?,
+            attempt_timeout_ms: whole("attempt_timeout_ms", self.attempt_timeout_ms)?,
+            execution_deadline_ms: whole("execution_deadline_ms", self.execution_deadline_ms)?,
+            max_reclaim_count: count(
+                "max_reclaim_count",
+                self.max_reclaim_count,
+                default.max_reclaim_count,
+            )?,
         })
     }
 }
@@ -274,11 +295,11 @@ impl TimeoutJson {
 impl RetentionJson {
     fn read(self) -> Result<Retention, Refusal> {
         Ok(Retention {
-            success_ms: whole(self.success_ms)?,
-            failed_ms: whole(self.failed_ms)?,
-            cancelled_ms: whole(self.cancelled_ms)?,
-            expired_ms: whole(self.expired_ms)?,
-            skipped_ms: whole(self.skipped_ms)?,
+            success_ms: whole("success_ms", self.success_ms)?,
+            failed_ms: whole("failed_ms", self.failed_ms)?,
+            cancelled_ms: whole("cancelled_ms", self.cancelled_ms)?,
+            expired_ms: whole("expired_ms", self.expired_ms)?,
+            skipped_ms: whole("skipped_ms", self.skipped_ms)?,
         })
     }
 }
@@ -288,9 +309,9 @@ impl SuspensionJson {
         let behavior =
             self.timeout_behavior.as_deref().map_or(Ok(TimeoutBehavior::default()), str::parse);
         Ok(SuspensionPolicy {
-            default_timeout_ms: whole(self.default_timeout_ms)?,
+            default_timeout_ms: whole("default_timeout_ms", self.default_timeout_ms)?,
             timeout_behavior: behavior.map_err(|unknown: UnknownTimeoutBehavior| {
-                Refusal::at(Code::InvalidPolicyJson, "policy", unknown.to_string())
+                Refusal::at(Code::InvalidPolicyJson, "timeout_behavior", unknown.to_string())
             })?,
         })
     }
@@ -301,13 +322,14 @@ impl StreamJson {
         let mode = self.durability_mode.as_deref().map_or(Ok(FrameMode::default()), str::parse);
         Ok(StreamPolicy {
             durability_mode: mode.map_err(|unknown: UnknownFrameMode| {
-                Refusal::at(Code::InvalidPolicyJson, "policy", unknown.to_string())
+                Refusal::at(Code::InvalidPolicyJson, "durability_mode", unknown.to_string())
             })?,
             retention_maxlen: count(
+                "retention_maxlen",
                 self.retention_maxlen,
                 StreamPolicy::default().retention_maxlen,
             )?,
-            retention_ttl_ms: whole(self.retention_ttl_ms)?,
+            retention_ttl_ms: whole("retention_ttl_ms", self.retention_ttl_ms)?,
         })
     }
 }
@@ -327,14 +349,11 @@ fn attached(budgets: Option<Vec<String>>, quota: Option<String>) -> Result<Attac
 }
 
 fn capabilities(json: Option<RoutingJson>) -> Result<Capabilities, Refusal> {
-    let invalid = |detail| Refusal::at(Code::InvalidCapabilities, "required_capabilities", detail);
+    let field = "required_capabilities";
     match json.and_then(|routing| routing.required_capabilities) {
-        None | Some(Value::Null) => Ok(Capabilities::default()),
-        Some(Value::Array(tokens)) => {
-            let tokens: Option<Vec<&str>> = tokens.iter().map(Value::as_str).collect();
-            Capabilities::new(tokens.ok_or_else(|| invalid("non_string_token"))?)
-        }
-        Some(_) => Err(invalid("required:not_array")),
+        None => Ok(Capabilities::default()),
+        Some(value) => Capabilities::from_json(&value)
+            .map_err(|refusal| Refusal { field: Some(field.into()), ..refusal }),
     }
 }
 
@@ -348,21 +367,26 @@ fn thousandths(multiplier: &Number) -> Result<u32, Refusal> {
         )]
         Ok((value * 1000.0).round() as u32)
     } else {
-        Err(Refusal::invalid("policy", "multiplier must be from 1 to 1000"))
+        Err(Refusal::invalid("multiplier", "multiplier must be from 1 to 1000"))
     }
 }
 
-fn count(number: Option<Number>, default: u32) -> Result<u32, Refusal> {
+/// The same, of a part of the document by this name.
+fn under<T>(name: &str, read: Result<T, Refusal>) -> Result<T, Refusal> {
+    read.map_err(|refusal| refusal.under(name))
+}
+
+fn count(field: &'static str, number: Option<Number>, default: u32) -> Result<u32, Refusal> {
     // What does not fit is beyond every limit and is refused by the check that follows.
-    Ok(whole(number)?.map_or(default, |value| u32::try_from(value).unwrap_or(u32::MAX)))
+    Ok(whole(field, number)?.map_or(default, |value| u32::try_from(value).unwrap_or(u32::MAX)))
 }
 
 /// A whole number, however the JSON writes it; its range is checked with the whole policy.
-fn whole(number: Option<Number>) -> Result<Option<u64>, Refusal> {
+fn whole(field: &'static str, number: Option<Number>) -> Result<Option<u64>, Refusal> {
     let Some(number) = number else { return Ok(None) };
     match number.as_u64() {
         Some(value) => Ok(Some(value)),
-        None => Err(Refusal::invalid("policy", format!("{number} is not a whole number from 0"))),
+        None => Err(Refusal::invalid(field, format!("{number} is not a whole number from 0"))),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::check::check_range;
-use crate::error::Refusal;
+use crate::error::{Code, Refusal};
 use crate::id::{SignalId, SignalName, WaitpointKey};
 use crate::limits;
 
@@ -108,23 +108,22 @@ impl Condition {
     /// Refuses a condition that could never be, or is too large.
     pub fn check(&self) -> Result<(), Refusal> {
         let nodes = self.check_node(0)?;
-        check_range("condition", nodes as u64, 1, limits::CONDITION_NODES as u64)
+        let checked = check_range("condition", nodes as u64, 1, limits::CONDITION_NODES as u64);
+        checked.map_err(|refusal| Refusal { field: None, ..refusal })
     }
 
     /// Checks one node inside so many others and gives the number of nodes in it.
     fn check_node(&self, depth: usize) -> Result<usize, Refusal> {
-        let refuse = |detail: &str| Err(Refusal::invalid("condition", detail));
+        let refuse = |detail: &str| Err(Refusal::new(Code::InvalidInput, detail.to_owned()));
         match self {
             Self::Single { .. } | Self::OperatorOnly | Self::TimeoutOnly => Ok(1),
             Self::SignalSet { names, mode, .. } => {
-                check_width(names.len())?;
-                match mode {
-                    _ if names.is_empty() => refuse("signal_set_empty: name at least one signal"),
-                    SetMode::Count(0) => refuse("count_n_zero: count at least one"),
-                    _ => Ok(1),
-                }
+                let checked = check_set(names, *mode);
+                checked.map(|()| 1).map_err(|refusal| refusal.under("signal_set"))
             }
-            Self::Count(count) => count.check().map(|()| 1),
+            Self::Count(count) => {
+                count.check().map(|()| 1).map_err(|refusal| refusal.under("count"))
+            }
             Self::AllOf(members) if members.is_empty() => {
                 refuse("allof_empty_members: name at least one member")
             }
@@ -133,8 +132,11 @@ impl Condition {
                 refuse(&format!("depth_exceeded: nested deeper than {most}"))
             }
             Self::AllOf(members) => {
-                check_width(members.len())?;
-                let nodes = members.iter().map(|member| member.check_node(depth + 1));
+                check_width("all_of", members.len())?;
+                let nodes = members.iter().enumerate().map(|(number, member)| {
+                    let checked = member.check_node(depth + 1);
+                    checked.map_err(|refusal| refusal.under(number).under("all_of"))
+                });
                 nodes.sum::<Result<usize, Refusal>>().map(|nodes| nodes + 1)
             }
         }
@@ -282,25 +284,36 @@ impl Condition {
 
 impl Count {
     fn check(&self) -> Result<(), Refusal> {
-        let refuse = |detail: &str| Err(Refusal::invalid("condition", detail));
-        check_width(self.waitpoints.len())?;
+        let refuse = |field, detail: &str| Err(Refusal::invalid(field, detail));
+        check_width("waitpoints", self.waitpoints.len())?;
         let mut keys: Vec<_> = self.waitpoints.iter().collect();
         keys.sort_unstable();
         keys.dedup();
         if self.n == 0 {
-            refuse("count_n_zero: count at least one")
+            refuse("n", "count_n_zero: count at least one")
         } else if keys.is_empty() {
-            refuse("count_waitpoints_empty: name at least one waitpoint")
+            refuse("waitpoints", "count_waitpoints_empty: name at least one waitpoint")
         } else if self.kind == CountKind::DistinctWaitpoints && self.n as usize > keys.len() {
-            refuse("count_exceeds_waitpoint_set: it counts more waitpoints than it names")
+            refuse("n", "count_exceeds_waitpoint_set: it counts more waitpoints than it names")
         } else {
-            check_range("condition.n", self.n.into(), 1, limits::SIGNALS.into())
+            check_range("n", self.n.into(), 1, limits::SIGNALS.into())
         }
     }
 }
 
-fn check_width(width: usize) -> Result<(), Refusal> {
-    check_range("condition", width as u64, 0, limits::CONDITION_WIDTH as u64)
+fn check_set(names: &[SignalName], mode: SetMode) -> Result<(), Refusal> {
+    check_width("names", names.len())?;
+    match mode {
+        _ if names.is_empty() => {
+            Err(Refusal::invalid("names", "signal_set_empty: name at least one signal"))
+        }
+        SetMode::Count(0) => Err(Refusal::invalid("mode", "count_n_zero: count at least one")),
+        _ => Ok(()),
+    }
+}
+
+fn check_width(field: &'static str, width: usize) -> Result<(), Refusal> {
+    check_range(field, width as u64, 0, limits::CONDITION_WIDTH as u64)
 }
 
 /// Texts as a mark; the lengths keep parts apart.

@@ -23,7 +23,7 @@ use crate::link::{Link, path};
 fn at(id: ExecutionId, waitpoint: &WaitpointRef, verb: &str) -> Result<String, EngineError> {
     let waitpoint = match waitpoint {
         WaitpointRef::Id(id) => id.to_string(),
-        WaitpointRef::Key(key) => key.to_string(),
+        WaitpointRef::Key(key) | WaitpointRef::Text(key) => key.to_string(),
     };
     path(&["executions", &id.to_string(), "waitpoints", &waitpoint, verb])
 }

@@ -88,7 +88,7 @@ impl OverHttp {
     ) -> Result<Option<IssuedWaitpoint>, SdkError> {
         let name = match waitpoint {
             WaitpointRef::Id(id) => id.to_string(),
-            WaitpointRef::Key(key) => key.to_string(),
+            WaitpointRef::Key(key) | WaitpointRef::Text(key) => key.to_string(),
         };
         let parts = ["executions", &execution_id.to_string(), "waitpoints", &name, "token"];
         match self.ask(Request::get(path(&parts)?), namespace).await {

@@ -141,7 +141,7 @@ impl Client {
             decision,
             name: None,
             // Without one the same word of another operator, or in a later wait, counts as said.
-            suffix: Some(signal_id.to_string()),
+            suffix: signal_id.to_string().into(),
             comment: comment.map(str::to_owned),
             operator: operator.to_owned(),
         };

@@ -1,6 +1,7 @@
 //! Budgets: made, changed, used, begun anew, removed.
 
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::budget::{
     Budget, BudgetReply, ChangeBudget, ListBudgets, NewBudget, Release, ReportUsage, Reset,
     UsageStatus,
@@ -24,7 +25,7 @@ use ff_core::state::Scope::{BudgetsWrite, ExecutionsRead};
 pub(super) const ROUTES: &[Route] = &[
     Route::new(Post, "/v1/budgets", BudgetsWrite, "Make a budget", |call| Box::pin(create(call)))
         .takes::<NewBudget>()
-        .answers::<BudgetReply>(201),
+        .answers::<Again<BudgetReply>>(201),
     Route::new(Get, "/v1/budgets", ExecutionsRead, "List budgets, newest first", |call| {
         Box::pin(list(call))
     })
@@ -38,7 +39,7 @@ pub(super) const ROUTES: &[Route] = &[
         Box::pin(change(call))
     })
     .takes::<ChangeBudget>()
-    .answers::<Budget>(200),
+    .answers::<Again<Budget>>(200),
     Route::new(Delete, "/v1/budgets/{budget_id}", BudgetsWrite, "Remove a budget", |call| {
         Box::pin(delete(call))
     })
@@ -52,7 +53,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(usage(call)),
     )
     .takes::<ReportUsage>()
-    .answers::<UsageStatus>(200),
+    .answers::<Again<UsageStatus>>(200),
     Route::new(
         Post,
         "/v1/budgets/{budget_id}/reset",
@@ -70,7 +71,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(release(call)),
     )
     .takes::<Release>()
-    .answers::<UsageStatus>(200),
+    .answers::<Again<UsageStatus>>(200),
 ];
 
 async fn row(call: &Call, id: BudgetId) -> Result<Budget, EngineError> {
@@ -82,11 +83,6 @@ async fn own(call: &Call) -> Result<BudgetId, Failed> {
     let id = call.parsed("budget_id")?;
     namespaces::budget(call.backend(), &call.namespace, id).await?;
     Ok(id)
-}
-
-async fn as_it_is_now(call: &Call, id: BudgetId) -> Result<Response, Failed> {
-    let budget = row(call, id).await?;
-    Ok(reply::tagged(reply::ok(&budget)?, budget.revision))
 }
 
 const fn made(created: BudgetCreated) -> Made {
@@ -110,7 +106,7 @@ async fn create(mut call: Call) -> Result<Response, Failed> {
     let budget = row(&call, id).await?;
     let (status, revision) = (made(created), budget.revision);
     let made = BudgetReply { status: status.word(), budget };
-    let response = reply::made(status, key.is_some(), &made, &format!("/v1/budgets/{id}"))?;
+    let response = reply::made(&call, status, key.is_some(), &made, &format!("/budgets/{id}"))?;
     Ok(reply::tagged(response, revision))
 }
 
@@ -137,14 +133,16 @@ async fn change(mut call: Call) -> Result<Response, Failed> {
     let form: ChangeBudget = call.body()?;
     let id = own(&call).await?;
     let settled = call.act(form.operation(id, call.expected_revision()?)).await?;
-    Ok(reply::settled(as_it_is_now(&call, id).await?, settled))
+    let budget = row(&call, id).await?;
+    let revision = budget.revision;
+    Ok(reply::tagged(reply::settled(budget, settled)?, revision))
 }
 
 async fn delete(mut call: Call) -> Result<Response, Failed> {
     let Nothing {} = call.body()?;
     let budget_id = own(&call).await?;
     let settled = call.act(DeleteBudget { budget_id }).await?;
-    Ok(reply::settled(reply::nothing(), settled))
+    Ok(reply::gone(settled))
 }
 
 /// A key with lanes names executions of these. Others may name one that was removed.
@@ -161,8 +159,7 @@ async fn usage(mut call: Call) -> Result<Response, Failed> {
     check_spender(&call, form.execution_id).await?;
     let reported = call.act(form.operation(own(&call).await?)).await?;
     let known = reported == UsageReported::AlreadyApplied;
-    let response = reply::ok(&UsageStatus::from(reported))?;
-    Ok(if known { reply::replayed(response) } else { response })
+    reply::repeated(UsageStatus::from(reported), known)
 }
 
 async fn reset(mut call: Call) -> Result<Response, Failed> {
@@ -176,5 +173,5 @@ async fn release(mut call: Call) -> Result<Response, Failed> {
     check_spender(&call, Some(execution_id)).await?;
     let budget_id = own(&call).await?;
     let settled = call.act(ReleaseBudget { budget_id, execution_id }).await?;
-    Ok(reply::settled(reply::ok(&UsageStatus::ok())?, settled))
+    reply::settled(UsageStatus::ok(), settled)
 }

@@ -1,13 +1,13 @@
 //! Bulk operations: looked at before, made, paused, ended.
 
-use axum::http::header;
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::bulk::{Bulk, BulkPreview, BulkReply, NewBulk};
 use ff_api::list::{Counted, Page};
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::id::{BulkId, Namespace};
 use ff_core::operation::{BulkCreated, BulkWish, Operation as _, SetBulk};
-use ff_core::read::{GetBulk, ListBulks};
+use ff_core::read::{Describe, GetBulk, ListBulks};
 use ff_core::state::{self, BulkAction, BulkTargets, Scope};
 use ff_engine::acts;
 
@@ -30,7 +30,7 @@ pub(super) const ROUTES: &[Route] = &[
     .lasts(LOOKS_MS)
     .or(Admin)
     .audited()
-    .answers::<BulkReply>(202),
+    .answers::<Again<BulkReply>>(202),
     Route::new(Get, "/v1/bulk", ExecutionsRead, "List bulk operations, newest first", |call| {
         Box::pin(list(call))
     })
@@ -50,7 +50,7 @@ pub(super) const ROUTES: &[Route] = &[
     .takes::<Nothing>()
     .or(Admin)
     .audited()
-    .answers::<Bulk>(200),
+    .answers::<Again<Bulk>>(200),
     Route::new(
         Post,
         "/v1/bulk/{bulk_id}/resume",
@@ -61,7 +61,7 @@ pub(super) const ROUTES: &[Route] = &[
     .takes::<Nothing>()
     .or(Admin)
     .audited()
-    .answers::<Bulk>(200),
+    .answers::<Again<Bulk>>(200),
     Route::new(
         Post,
         "/v1/bulk/{bulk_id}/abort",
@@ -72,7 +72,7 @@ pub(super) const ROUTES: &[Route] = &[
     .takes::<Nothing>()
     .or(Admin)
     .audited()
-    .answers::<Bulk>(200),
+    .answers::<Again<Bulk>>(200),
 ];
 
 /// What a key must be allowed to do for an action: as for the same act on one execution.
@@ -87,36 +87,52 @@ const fn scope_of(action: BulkAction) -> Scope {
 
 /// A bulk operation that is there for the caller.
 async fn found(call: &Call, bulk_id: BulkId) -> Result<Box<state::Bulk>, EngineError> {
-    let found = call.ask(GetBulk { bulk_id }).await?;
-    let found = found.filter(|bulk| serves(call, bulk));
+    let mut found = call.ask(GetBulk { bulk_id }).await?;
+    if let Some(bulk) = &found
+        && !serves(call, bulk).await?
+    {
+        found = None;
+    }
     let missing = (Code::BulkNotFound, "bulk operation");
     namespaces::own(found, &call.namespace, |bulk| &bulk.namespace, missing)
 }
 
-/// Whether all that it acts on is on lanes of the caller's key. Of listed executions that is not known.
-fn serves(call: &Call, bulk: &state::Bulk) -> bool {
-    call.caller.lanes().is_none()
-        || match &bulk.targets {
-            BulkTargets::Filter(filter) => {
-                !filter.lanes.is_empty() && filter.lanes.iter().all(|lane| call.caller.serves(lane))
-            }
-            BulkTargets::Ids(_) => false,
+/// Whether all that it acts on is on lanes of the caller's key: of listed executions, those that are
+/// still there.
+async fn serves(call: &Call, bulk: &state::Bulk) -> Result<bool, EngineError> {
+    if call.caller.lanes().is_none() {
+        return Ok(true);
+    }
+    let ids = match &bulk.targets {
+        BulkTargets::Filter(filter) => {
+            let lanes = &filter.lanes;
+            return Ok(!lanes.is_empty() && lanes.iter().all(|lane| call.caller.serves(lane)));
         }
+        BulkTargets::Ids(ids) => ids,
+    };
+    for &execution_id in ids {
+        let record = call.ask(Describe { execution_id }).await?;
+        if record.is_some_and(|record| !call.caller.serves(&record.lane)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
-/// Keeps a new one to what the caller's key is for.
-fn restrict(call: &Call, targets: &mut BulkTargets) -> Result<(), Refusal> {
+/// Keeps a new one to what the caller's key is for: an execution of another lane is not there.
+async fn restrict(call: &Call, targets: &mut BulkTargets) -> Result<(), EngineError> {
     match targets {
         BulkTargets::Filter(filter) => {
             filter.lanes = call.caller.lanes_among(std::mem::take(&mut filter.lanes))?;
-            Ok(())
         }
-        BulkTargets::Ids(_) if call.caller.lanes().is_some() => {
-            let detail = "a key with lanes acts on what a filter finds, not on listed executions";
-            Err(Refusal::new(Code::Forbidden, detail))
+        BulkTargets::Ids(ids) if call.caller.lanes().is_some() => {
+            for id in ids {
+                call.record(*id).await?;
+            }
         }
-        BulkTargets::Ids(_) => Ok(()),
+        BulkTargets::Ids(_) => {}
     }
+    Ok(())
 }
 
 async fn create(mut call: Call) -> Result<Response, Failed> {
@@ -125,9 +141,9 @@ async fn create(mut call: Call) -> Result<Response, Failed> {
     let dry_run = form.dry_run;
     call.caller.need(scope_of(form.action))?;
     let mut create = form.operation(call.namespace.clone(), key.as_ref())?;
-    restrict(&call, &mut create.targets)?;
+    create.check()?;
+    restrict(&call, &mut create.targets).await?;
     if dry_run {
-        create.check()?;
         let found = acts::preview(call.backend(), &call.namespace, &create.targets).await?;
         return reply::ok(&BulkPreview { matched: found.matched, sample: found.sample });
     }
@@ -136,9 +152,9 @@ async fn create(mut call: Call) -> Result<Response, Failed> {
     let reply = |status: &str| BulkReply { status: status.to_owned(), bulk_id, matched };
     let response = match created {
         BulkCreated::Created => reply::json(202, &reply("created"))?,
-        BulkCreated::AlreadySatisfied { .. } => reply::replayed(reply::ok(&reply("duplicate"))?),
+        BulkCreated::AlreadySatisfied { .. } => reply::repeated(reply("duplicate"), true)?,
     };
-    Ok(reply::with(response, header::LOCATION, &format!("/v1/bulk/{bulk_id}")))
+    Ok(reply::located(&call, response, &format!("/bulk/{bulk_id}")))
 }
 
 async fn list(call: Call) -> Result<Response, Failed> {
@@ -159,8 +175,13 @@ async fn list_own(call: &Call, namespace: Namespace, paging: &Counted) -> Result
     }
     let (cursor, limit) = (paging.cursor.clone(), paging.limit());
     let page = call.ask(ListBulks { namespace, cursor, limit }).await?;
-    let own = page.items.into_iter().filter(|bulk| serves(call, bulk));
-    reply::page(call, &Page::new(own.map(Bulk::from).collect(), page.next_cursor))
+    let mut own: Vec<Bulk> = Vec::new();
+    for bulk in page.items {
+        if serves(call, &bulk).await? {
+            own.push(bulk.into());
+        }
+    }
+    reply::page(call, &Page::new(own, page.next_cursor))
 }
 
 async fn get(call: Call) -> Result<Response, Failed> {
@@ -175,5 +196,5 @@ async fn set(mut call: Call, to: BulkWish) -> Result<Response, Failed> {
     let bulk_id = bulk.id;
     let settled = call.act(SetBulk { bulk_id, to }).await?;
     let bulk = Bulk::from(*found(&call, bulk_id).await?);
-    Ok(reply::settled(reply::ok(&bulk)?, settled))
+    reply::settled(bulk, settled)
 }

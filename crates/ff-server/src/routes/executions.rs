@@ -1,7 +1,7 @@
 //! Executions: submitted, found.
 
-use axum::http::header;
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::execution::Record;
 use ff_api::list::Page;
 use ff_api::object::{Invalid, Object};
@@ -33,7 +33,7 @@ pub(super) const ROUTES: &[Route] = &[
     .or_raw()
     .up_to(SUBMIT_BYTES)
     .waits(limits::CLAIM_WAIT_MS)
-    .answers::<SubmitReply>(201),
+    .answers::<Again<SubmitReply>>(201),
     Route::new(Post, "/v1/executions/batch", ExecutionsWrite, "Submit many executions", |call| {
         Box::pin(submit_batch(call))
     })
@@ -73,13 +73,9 @@ async fn submit(mut call: Call) -> Result<Response, Failed> {
         let record = settled::record(&call, id).await?;
         reply.public_state = Some(record.state.public_state);
     }
-    let response = if reply.is_new() {
-        reply::json(201, &reply)?
-    } else {
-        reply::replayed(reply::ok(&reply)?)
-    };
-    let location = format!("/v1/executions/{}", reply.execution_id);
-    Ok(reply::with(response, header::LOCATION, &location))
+    let response =
+        if reply.is_new() { reply::json(201, &reply)? } else { reply::repeated(&reply, true)? };
+    Ok(reply::located(&call, response, &format!("/executions/{}", reply.execution_id)))
 }
 
 /// A submit that its caller may make, in the caller's name where it has none.
@@ -108,6 +104,7 @@ async fn submit_batch(mut call: Call) -> Result<Response, Failed> {
         let message = "a batch has a key for each item, none for all of them";
         return Err(Invalid::at("items", message).into());
     }
+    let is_listed = matches!(call.body, Body::Object(_));
     let read = items(&mut call)?;
     if !(1..=limits::BATCH_ITEMS).contains(&read.len()) {
         let most = limits::BATCH_ITEMS;
@@ -142,7 +139,9 @@ async fn submit_batch(mut call: Call) -> Result<Response, Failed> {
             });
         }
     }
-    reply::ok(&BatchReply { items: items.into_iter().flatten().collect() })
+    let items = items.into_iter().flatten().enumerate();
+    let items = items.map(|(number, item)| if is_listed { item.placed(number) } else { item });
+    reply::ok(&BatchReply { items: items.collect() })
 }
 
 /// The items of a batch, each read on its own.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use axum::http::header;
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::flow::{Cancel, Cancelled, Flow, ListFlows, Replay, Replayed};
 use ff_api::graph::{FlowOperation, FlowReply, NewFlow};
 use ff_api::list::{Counted, Page};
@@ -34,7 +34,7 @@ pub(super) const ROUTES: &[Route] = &[
     })
     .takes::<NewFlow>()
     .up_to(limits::FLOW_SUBMIT_BYTES)
-    .answers::<FlowReply>(201),
+    .answers::<Again<FlowReply>>(201),
     Route::new(Get, "/v1/flows", ExecutionsRead, "List flows, newest first", |call| {
         Box::pin(list(call))
     })
@@ -104,11 +104,10 @@ async fn create(mut call: Call) -> Result<Response, Failed> {
     };
     let response = match (reply.is_new(), key) {
         (true, _) => reply::json(201, &reply)?,
-        (false, None) => reply::ok(&reply)?,
-        (false, Some(_)) => reply::replayed(reply::ok(&reply)?),
+        (false, None) => reply::again(&reply, true)?,
+        (false, Some(_)) => reply::repeated(&reply, true)?,
     };
-    let location = format!("/v1/flows/{}", reply.flow_id);
-    Ok(reply::with(response, header::LOCATION, &location))
+    Ok(reply::located(&call, response, &format!("/flows/{}", reply.flow_id)))
 }
 
 async fn make_empty(call: &Call, create: CreateFlow) -> Result<FlowReply, Failed> {

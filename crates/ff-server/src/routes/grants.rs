@@ -1,10 +1,13 @@
 //! Grants: for schedulers that are not the worker, and for operators.
 
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::grant::{ClaimByName, ClaimForWorker, Grant, Reclaim, Reclaimed};
 use ff_api::task::Task;
 use ff_core::backend::BackendExt as _;
 use ff_core::error::Code;
+use ff_core::id::LeaseId;
+use ff_core::operation;
 
 use super::leases::handed_out;
 use super::reads::own;
@@ -33,7 +36,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(claim(call)),
     )
     .takes::<ClaimByName>()
-    .answers::<Task>(200),
+    .answers::<Again<Task>>(200),
     Route::new(
         Post,
         "/v1/executions/{execution_id}/reclaim",
@@ -51,7 +54,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(grant_and_claim(call)),
     )
     .takes::<ClaimByName>()
-    .answers::<Task>(200),
+    .answers::<Again<Task>>(200),
 ];
 
 async fn claim_for_worker(mut call: Call) -> Result<Response, Failed> {
@@ -67,13 +70,16 @@ async fn claim_for_worker(mut call: Call) -> Result<Response, Failed> {
 async fn claim(mut call: Call) -> Result<Response, Failed> {
     let form: ClaimByName = call.body()?;
     let id = own(&call).await?;
-    let task = match call.backend().take_up(form.claim(id)).await {
+    let claim = form.claim(id);
+    let lease_id = claim.lease_id;
+    match call.backend().take_up(claim).await {
         Err(error) if error.code() == Code::UseClaimResumedExecution => {
-            call.backend().take_up(form.claim_resumed(id)).await?
+            let resumed = form.claim_resumed(id);
+            let lease_id = resumed.lease_id;
+            taken_up(&call, *call.backend().take_up(resumed).await?, lease_id)
         }
-        taken => taken?,
-    };
-    reply::ok(&handed_out(&call, *task))
+        taken => taken_up(&call, *taken?, lease_id),
+    }
 }
 
 async fn reclaim(mut call: Call) -> Result<Response, Failed> {
@@ -86,6 +92,13 @@ async fn reclaim(mut call: Call) -> Result<Response, Failed> {
 async fn grant_and_claim(mut call: Call) -> Result<Response, Failed> {
     let form: ClaimByName = call.body()?;
     let id = own(&call).await?;
-    let task = call.backend().take_up(form.grant_and_claim(id)).await?;
-    reply::ok(&handed_out(&call, *task))
+    let claim = form.grant_and_claim(id);
+    let lease_id = claim.lease_id;
+    taken_up(&call, *call.backend().take_up(claim).await?, lease_id)
+}
+
+/// The task of a claim that asked for a lease of this id: under another one it was given before.
+fn taken_up(call: &Call, task: operation::Task, asked: LeaseId) -> Result<Response, Failed> {
+    let replayed = task.lease_id != asked;
+    reply::again(handed_out(call, task), replayed)
 }

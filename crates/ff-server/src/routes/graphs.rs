@@ -1,6 +1,7 @@
 //! The graph of a flow: its members, edges and groups.
 
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::flow::{Edge, Flow, Graph, Member};
 use ff_api::graph::{
     AddEdge, AddMember, ApplyEdge, EdgeAdded, EdgeApplied, GroupSet, MemberAdded, MemberForm,
@@ -10,10 +11,11 @@ use ff_api::list::{Counted, Page, scope};
 use ff_api::object::Object;
 use ff_core::cursor;
 use ff_core::error::EngineError;
-use ff_core::id::{ExecutionId, FlowId};
+use ff_core::id::{EdgeId, ExecutionId, FlowId};
 use ff_core::limits;
-use ff_core::operation::{self, AddedToFlow, Submitted};
-use ff_core::read::{self, ListFlowEdges, ListFlowMembers};
+use ff_core::machine;
+use ff_core::operation::{self, AddedToFlow, Operation as _, Submitted};
+use ff_core::read::{self, DescribeEdge, ListFlowEdges, ListFlowMembers};
 
 use super::executions::{SUBMIT_BYTES, signed};
 use super::flows::own;
@@ -51,7 +53,7 @@ pub(super) const ROUTES: &[Route] = &[
     )
     .takes::<MemberForm>()
     .up_to(SUBMIT_BYTES)
-    .answers::<MemberAdded>(201),
+    .answers::<Again<MemberAdded>>(201),
     Route::new(
         Get,
         "/v1/flows/{flow_id}/edges",
@@ -70,7 +72,7 @@ pub(super) const ROUTES: &[Route] = &[
         Box::pin(apply_edge(call))
     })
     .takes::<ApplyEdge>()
-    .answers::<EdgeApplied>(200),
+    .answers::<Again<EdgeApplied>>(200),
     Route::new(
         Put,
         "/v1/flows/{flow_id}/groups/{execution_id}",
@@ -79,7 +81,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(set_group(call)),
     )
     .takes::<SetGroup>()
-    .answers::<GroupSet>(200),
+    .answers::<Again<GroupSet>>(200),
 ];
 
 /// Where a list of a flow goes on.
@@ -170,17 +172,22 @@ async fn add_member(mut call: Call) -> Result<Response, Failed> {
     }
     let form: AddMember = fields.read()?;
     let execution_id = form.execution_id;
+    let add = form.operation(flow_id);
+    // An execution that cannot be a member is refused as that, whether it is there or not.
+    machine::check(call.backend().settings(), &add.clone().into())?;
     call.record(execution_id).await?;
-    let (is_new, node_count) = match call.act(form.operation(flow_id)).await? {
+    let (is_new, node_count) = match call.act(add).await? {
         AddedToFlow::Added { node_count } => (true, node_count),
         AddedToFlow::AlreadyMember { node_count } => (false, node_count),
     };
-    added(is_new, execution_id, node_count)
+    match is_new {
+        true => reply::json(201, &added("added", execution_id, node_count)),
+        false => reply::again(added("already_member", execution_id, node_count), true),
+    }
 }
 
-fn added(is_new: bool, execution_id: ExecutionId, node_count: u32) -> Result<Response, Failed> {
-    let (status, word) = if is_new { (201, "added") } else { (200, "already_member") };
-    reply::json(status, &MemberAdded { status: word.to_owned(), execution_id, node_count })
+fn added(status: &str, execution_id: ExecutionId, node_count: u32) -> MemberAdded {
+    MemberAdded { status: status.to_owned(), execution_id, node_count }
 }
 
 /// A new execution, made as a member.
@@ -195,16 +202,21 @@ async fn submit(call: &Call, fields: Object, flow_id: FlowId) -> Result<Response
         Submitted::Duplicate { execution_id, .. } => (false, execution_id),
     };
     call.app.namespaces.note(execution_id, &call.namespace, &lane);
-    let response = added(is_new, execution_id, own(call).await?.node_count)?;
-    Ok(if !is_new && by_key { reply::replayed(response) } else { response })
+    let node_count = own(call).await?.node_count;
+    match (is_new, by_key) {
+        (true, _) => reply::json(201, &added("added", execution_id, node_count)),
+        (false, true) => reply::repeated(added("already_member", execution_id, node_count), true),
+        (false, false) => reply::again(added("already_member", execution_id, node_count), true),
+    }
 }
 
 async fn add_edge(mut call: Call) -> Result<Response, Failed> {
     let form: AddEdge = call.body()?;
-    let flow_id = own(&call).await?.flow_id;
-    let apply = form.apply;
-    let operation::EdgeStaged { edge_id, graph_revision } =
-        call.act(form.operation(flow_id)).await?;
+    let (flow_id, apply) = (call.flow_id()?, form.apply);
+    let stage = form.operation(flow_id);
+    stage.check()?;
+    own(&call).await?;
+    let operation::EdgeStaged { edge_id, graph_revision } = call.act(stage).await?;
     let unresolved = match apply {
         true => applied(&call, operation::ApplyEdge { flow_id, edge_id }).await?.unresolved,
         false => None,
@@ -215,7 +227,32 @@ async fn add_edge(mut call: Call) -> Result<Response, Failed> {
 async fn apply_edge(mut call: Call) -> Result<Response, Failed> {
     let ApplyEdge { edge_id } = call.body()?;
     let flow_id = own(&call).await?.flow_id;
-    reply::ok(&applied(&call, operation::ApplyEdge { flow_id, edge_id }).await?)
+    let applied = applied(&call, operation::ApplyEdge { flow_id, edge_id }).await?;
+    let known = applied.unresolved.is_none();
+    let unresolved = match applied.unresolved {
+        None => awaited(&call, flow_id, edge_id).await?,
+        counted => counted,
+    };
+    reply::again(EdgeApplied { unresolved, ..applied }, known)
+}
+
+/// How many edges the downstream of an edge still waits for.
+async fn awaited(
+    call: &Call,
+    flow_id: FlowId,
+    edge_id: EdgeId,
+) -> Result<Option<u32>, EngineError> {
+    let edge = call.ask(DescribeEdge { flow_id, edge_id }).await?;
+    let mut next = Some(0);
+    while let Some(from) = next {
+        let page = call.ask(ListFlowMembers { flow_id, from, limit: limits::PAGE_MAX }).await?;
+        let mut members = page.items.into_iter();
+        if let Some(found) = members.find(|member| member.execution_id == edge.downstream) {
+            return Ok(Some(found.group.unresolved()));
+        }
+        next = page.next;
+    }
+    Ok(None)
 }
 
 async fn applied(call: &Call, apply: operation::ApplyEdge) -> Result<EdgeApplied, EngineError> {
@@ -226,5 +263,6 @@ async fn set_group(mut call: Call) -> Result<Response, Failed> {
     let form: SetGroup = call.body()?;
     let downstream = call.execution_id()?;
     let flow_id = own(&call).await?.flow_id;
-    reply::ok(&GroupSet::from(call.act(form.operation(flow_id, downstream)?).await?))
+    let set = call.act(form.operation(flow_id, downstream)?).await?;
+    reply::again(GroupSet::from(set), set == operation::GroupSet::AlreadySet)
 }

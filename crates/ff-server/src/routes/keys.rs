@@ -78,5 +78,5 @@ async fn delete(mut call: Call) -> Result<Response, Failed> {
     check_within(&found.access, &call)?;
     let settled = call.act(DeleteKey { key_id: key_id.clone() }).await?;
     call.app.keys.gone(&key_id);
-    Ok(reply::settled(reply::nothing(), settled))
+    Ok(reply::gone(settled))
 }

@@ -122,6 +122,8 @@ async fn renew_many(mut call: Call) -> Result<Response, Failed> {
             Some(told) => Some(told),
             None => renewed.next().map(|(lease, result)| outcome(&call, lease, &result)),
         })
+        .enumerate()
+        .map(|(number, item)| item.placed("items", number))
         .collect();
     reply::ok(&RenewedMany { items })
 }

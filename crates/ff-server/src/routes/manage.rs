@@ -1,13 +1,14 @@
 //! What operators do to executions.
 
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::execution::Record;
 use ff_api::manage::{
     Cancel, Cancelled, ChangePriority, Hold, PriorityChanged, Replay, Replayed, Resume,
     RevokeLease, Revoked, SetTags, TagsSet,
 };
 use ff_core::id::ExecutionId;
-use ff_core::operation;
+use ff_core::operation::{self, Settled};
 use ff_core::tags::Tags;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -66,7 +67,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(hold(call)),
     )
     .takes::<Hold>()
-    .answers::<Record>(200),
+    .answers::<Again<Record>>(200),
     Route::new(
         Post,
         "/v1/executions/{execution_id}/release",
@@ -75,7 +76,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(release(call)),
     )
     .takes::<Hold>()
-    .answers::<Record>(200),
+    .answers::<Again<Record>>(200),
     Route::new(
         Post,
         "/v1/executions/{execution_id}/resume",
@@ -149,27 +150,27 @@ async fn hold(mut call: Call) -> Result<Response, Failed> {
     let Hold { detail } = call.body()?;
     let execution_id = own(&call).await?;
     let settled = call.act(operation::Hold { execution_id, detail }).await?;
-    Ok(reply::settled(as_it_is_now(&call, execution_id).await?, settled))
+    as_it_is_now(&call, execution_id, settled).await
 }
 
 async fn release(mut call: Call) -> Result<Response, Failed> {
     let Hold { .. } = call.body()?;
     let execution_id = own(&call).await?;
     let settled = call.act(operation::Release { execution_id }).await?;
-    Ok(reply::settled(as_it_is_now(&call, execution_id).await?, settled))
+    as_it_is_now(&call, execution_id, settled).await
 }
 
 async fn resume(mut call: Call) -> Result<Response, Failed> {
     let Resume { detail: trigger, delay_ms } = call.body()?;
     let execution_id = own(&call).await?;
     call.act(operation::Resume { execution_id, trigger, delay_ms }).await?;
-    as_it_is_now(&call, execution_id).await
+    as_it_is_now(&call, execution_id, Settled::Done).await
 }
 
-async fn as_it_is_now(call: &Call, id: ExecutionId) -> Result<Response, Failed> {
-    let record = call.record(id).await?;
-    let record = Record::from(*record);
-    Ok(reply::tagged(reply::ok(&record)?, record.revision))
+async fn as_it_is_now(call: &Call, id: ExecutionId, settled: Settled) -> Result<Response, Failed> {
+    let record = Record::from(*call.record(id).await?);
+    let revision = record.revision;
+    Ok(reply::tagged(reply::settled(record, settled)?, revision))
 }
 
 async fn set_tags(mut call: Call) -> Result<Response, Failed> {

@@ -1,6 +1,7 @@
 //! Quota policies: made, changed, removed, and who holds their slots.
 
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::list::{Counted, Page, Paging, scope};
 use ff_api::quota::{ChangeQuota, Holder, NewQuota, Quota, QuotaReply};
 use ff_core::cursor;
@@ -23,7 +24,7 @@ pub(super) const ROUTES: &[Route] = &[
         Box::pin(create(call))
     })
     .takes::<NewQuota>()
-    .answers::<QuotaReply>(201),
+    .answers::<Again<QuotaReply>>(201),
     Route::new(Get, "/v1/quotas", ExecutionsRead, "List quota policies, newest first", |call| {
         Box::pin(list(call))
     })
@@ -109,7 +110,7 @@ async fn create(mut call: Call) -> Result<Response, Failed> {
     let quota = row(&call, id).await?;
     let (status, revision) = (made(created), quota.revision);
     let made = QuotaReply { status: status.word(), quota };
-    let response = reply::made(status, key.is_some(), &made, &format!("/v1/quotas/{id}"))?;
+    let response = reply::made(&call, status, key.is_some(), &made, &format!("/quotas/{id}"))?;
     Ok(reply::tagged(response, revision))
 }
 
@@ -163,5 +164,5 @@ async fn delete(mut call: Call) -> Result<Response, Failed> {
     let Nothing {} = call.body()?;
     let quota_policy_id = own(&call).await?;
     let settled = call.act(DeleteQuotaPolicy { quota_policy_id }).await?;
-    Ok(reply::settled(reply::nothing(), settled))
+    Ok(reply::gone(settled))
 }

@@ -43,11 +43,12 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 async fn rotate(mut call: Call) -> Result<Response, Failed> {
-    let RotateSecret { new_kid, new_secret_hex, grace_ms } = call.body()?;
-    let kid = Kid::parse(&new_kid)
+    let form: RotateSecret = call.body()?;
+    let kid = Kid::parse(&form.new_kid)
         .map_err(|refusal| Refusal { field: Some("new_kid".into()), ..refusal })?;
-    let secret = Secret::from_hex(&new_secret_hex)
+    let secret = Secret::from_hex(&form.new_secret_hex)
         .map_err(|refusal| Refusal { field: Some("new_secret_hex".into()), ..refusal })?;
+    let grace_ms = form.grace_ms()?;
     let busy = || Refusal::new(Code::RateLimited, "another rotation is under way");
     let _turn = call.app.rotation.try_lock().map_err(|_| busy())?;
     let grace_ms = grace_ms.unwrap_or(call.app.options.waitpoint_grace_ms);

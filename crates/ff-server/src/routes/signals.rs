@@ -1,12 +1,14 @@
 //! Waitpoints and signals.
 
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::list::{Counted, Page, Paging};
 use ff_api::signal::{
     Approval, Closed, Inbox, OpenWaitpoint, Remint, Signal, Signalled, waitpoint,
 };
 use ff_api::suspend::Waitpoint;
 use ff_api::worker::Reason;
+use ff_core::content::Content;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::id::ExecutionId;
 use ff_core::limits;
@@ -37,7 +39,7 @@ pub(super) const ROUTES: &[Route] = &[
     .takes::<Signal>()
     .or_raw()
     .up_to(SIGNAL_BYTES)
-    .answers::<Signalled>(200),
+    .answers::<Again<Signalled>>(200),
     Route::new(
         Get,
         "/v1/executions/{execution_id}/pending-waitpoints",
@@ -83,7 +85,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(decide(call, Decision::Approve)),
     )
     .takes::<Approval>()
-    .answers::<Signalled>(200),
+    .answers::<Again<Signalled>>(200),
     Route::new(
         Post,
         "/v1/executions/{execution_id}/waitpoints/{waitpoint}/deny",
@@ -92,7 +94,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(decide(call, Decision::Deny)),
     )
     .takes::<Approval>()
-    .answers::<Signalled>(200),
+    .answers::<Again<Signalled>>(200),
     Route::new(
         Post,
         "/v1/executions/{execution_id}/waitpoints/{waitpoint}/close",
@@ -101,7 +103,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(close(call)),
     )
     .takes::<Reason>()
-    .answers::<Closed>(200),
+    .answers::<Again<Closed>>(200),
 ];
 
 /// Execution and waitpoint of the path.
@@ -112,19 +114,29 @@ async fn addressed(call: &Call) -> Result<(ExecutionId, WaitpointRef), Failed> {
 
 fn signalled(signalled: operation::Signalled) -> Result<Response, Failed> {
     let reply = Signalled::from(signalled);
-    let response = reply::ok(&reply)?;
-    Ok(if reply.status == "duplicate" { reply::replayed(response) } else { response })
+    let replayed = reply.status == "duplicate";
+    reply::repeated(reply, replayed)
 }
 
 async fn signal(mut call: Call) -> Result<Response, Failed> {
     let (fields, raw) = call.fields();
     let mut form: Signal = fields.read()?;
     form.idempotency_key = call.key(form.idempotency_key, "idempotency_key")?;
+    form.check()?;
     let id = call.execution_id()?;
+    let sent = deliver(&call, id, form, raw).await;
+    signalled(sent.map_err(|failed| hidden(&call, failed))?)
+}
+
+async fn deliver(
+    call: &Call,
+    id: ExecutionId,
+    form: Signal,
+    raw: Option<Content>,
+) -> Result<operation::Signalled, Failed> {
     let header = call.headers.get("ff-waitpoint-token").and_then(|value| value.to_str().ok());
-    addressee(&call, id).await.map_err(|error| hidden(&call, error))?;
-    let operation = form.operation(id, header, raw)?;
-    signalled(call.act(operation).await.map_err(|error| hidden(&call, error))?)
+    addressee(call, id).await?;
+    Ok(call.act(form.operation(id, header, raw)?).await?)
 }
 
 /// Passes a signal to an execution that is there for the caller. Who shows only a token, where that is
@@ -137,17 +149,22 @@ async fn addressee(call: &Call, id: ExecutionId) -> Result<(), EngineError> {
     call.record(id).await.map(|_| ())
 }
 
-/// Where a token is enough, guessing must not tell which executions there are.
-fn hidden(call: &Call, error: EngineError) -> EngineError {
-    let tells = matches!(error.code(), Code::ExecutionNotFound | Code::WaitpointNotFound);
+/// Where a token is enough, guessing must not tell which executions and waitpoints there are: whoever
+/// shows no token that opens the waitpoint is told the same.
+fn hidden(call: &Call, failed: Failed) -> Failed {
+    let tells = matches!(
+        failed.code(),
+        Code::ExecutionNotFound | Code::WaitpointNotFound | Code::MissingToken | Code::InvalidToken
+    );
     if call.app.options.public_signals && tells {
         return Refusal::new(Code::InvalidToken, "the token is not valid here").into();
     }
-    error
+    failed
 }
 
 async fn decide(mut call: Call, decision: Decision) -> Result<Response, Failed> {
     let form: Approval = call.body()?;
+    form.check()?;
     let (id, at) = addressed(&call).await?;
     signalled(call.act(form.operation(id, at, decision, call.caller.name().to_owned())).await?)
 }
@@ -214,5 +231,5 @@ async fn close(mut call: Call) -> Result<Response, Failed> {
         Settled::Done => "closed",
         Settled::AlreadySatisfied => "already_closed",
     };
-    reply::ok(&Closed { status: status.to_owned() })
+    reply::settled(Closed { status: status.to_owned() }, settled)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::response::Response;
 use ff_api::fence::Fence;
 use ff_api::frame::{Append, Appended, Frame, NewFrame, ReadFrames, Stream, Summary, TailFrames};
+use ff_api::problem::Failure;
 use ff_core::backend::BackendExt as _;
 use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::event::EventKind;
@@ -95,6 +96,14 @@ struct After {
     after: Option<String>,
 }
 
+/// A frame that is the body stands in no list.
+fn of_parameters(mut failure: Failure) -> Failed {
+    for error in &mut failure.errors {
+        error.pointer = error.pointer.replacen("/frames/0", "", 1);
+    }
+    failure.into()
+}
+
 async fn append(mut call: Call) -> Result<Response, Failed> {
     let is_raw = matches!(call.body, Body::Raw(..));
     let (mut fields, raw) = call.fields();
@@ -108,7 +117,12 @@ async fn append(mut call: Call) -> Result<Response, Failed> {
         fields.read::<Append>()?.operation(id, fence)?
     };
     call.check(id).await?;
-    reply::ok(&Appended::from(call.act(operation).await?))
+    let appended = call.act(operation).await;
+    let appended = appended.map_err(|error| match is_raw {
+        true => of_parameters(call.failure(error.into())),
+        false => error.into(),
+    })?;
+    reply::ok(&Appended::from(appended))
 }
 
 async fn read(call: Call) -> Result<Response, Failed> {

@@ -50,14 +50,18 @@ pub(super) const ROUTES: &[Route] = &[
 async fn create_waitpoint(mut call: Call) -> Result<Response, Failed> {
     let (id, fence, form): (_, _, CreateWaitpoint) = call.leased().await?;
     let issued = call.act(form.operation(id, fence)).await?;
-    Ok(reply::not_stored(reply::json(201, &Waitpoint::from(issued))?))
+    let status = if issued.replayed { 200 } else { 201 };
+    Ok(reply::not_stored(reply::json(status, &Waitpoint::from(issued))?))
 }
 
 async fn suspend(mut call: Call) -> Result<Response, Failed> {
     let (id, fence, mut form): (_, _, Suspend) = call.leased().await?;
     form.idempotency_key = call.key(form.idempotency_key, "idempotency_key")?;
+    let by_key = form.idempotency_key.is_some();
     let suspended = call.act(form.operation(id, fence)?).await?;
-    Ok(reply::not_stored(reply::ok(&Suspended::from(suspended))?))
+    let known = suspended.replayed && by_key;
+    let response = reply::not_stored(reply::ok(&Suspended::from(suspended))?);
+    Ok(if known { reply::marked(response) } else { response })
 }
 
 async fn resume_signals(call: Call) -> Result<Response, Failed> {

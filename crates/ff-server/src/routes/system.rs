@@ -30,9 +30,13 @@ pub(super) const ROUTES: &[Route] = &[
     Route::open(Get, "/openapi.json", "This description", |call| Box::pin(description(call))),
     Route::open(Get, "/docs", "The same as a page to read", |call| Box::pin(page(call))),
     Route::open(Get, "/problems/{code}", "What a code means", |call| Box::pin(problem(call))),
-    Route::new(Get, "/v1/capabilities", ExecutionsRead, "What the store can do", |call| {
-        Box::pin(capabilities(call))
-    })
+    Route::new(
+        Get,
+        "/v1/capabilities",
+        ExecutionsRead,
+        "What the store can do; a key that claims tasks may ask too, since workers connect by it",
+        |call| Box::pin(capabilities(call)),
+    )
     .or(WorkersClaim)
     .answers::<Capabilities>(200),
 ];

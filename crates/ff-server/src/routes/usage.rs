@@ -1,6 +1,7 @@
 //! Usage that workers report.
 
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::fence::Shown;
 use ff_api::usage::{Usage, UsageReply, UsageResult};
 use ff_core::backend::BackendExt as _;
@@ -25,7 +26,7 @@ pub(super) const ROUTES: &[Route] = &[Route::new(
 )
 .takes::<Usage>()
 .fenced()
-.answers::<UsageReply>(200)];
+.answers::<Again<UsageReply>>(200)];
 
 async fn usage(mut call: Call) -> Result<Response, Failed> {
     let (fence, mut form): (_, Usage) = call.fenced()?;
@@ -48,8 +49,7 @@ async fn usage(mut call: Call) -> Result<Response, Failed> {
     let known = |(_, reported): &(_, UsageReported)| *reported == UsageReported::AlreadyApplied;
     let replayed = !reported.is_empty() && reported.iter().all(known);
     let results = reported.into_iter().map(|(id, reported)| UsageResult::new(id, reported));
-    let response = reply::ok(&UsageReply { results: results.collect() })?;
-    Ok(if replayed { reply::replayed(response) } else { response })
+    reply::repeated(UsageReply { results: results.collect() }, replayed)
 }
 
 /// Usage is a fact and not a right: it is labelled with the attempt of the fence, lost or not, and

@@ -1,6 +1,7 @@
 //! Workers: registered, alive, drained, gone.
 
 use axum::response::Response;
+use ff_api::again::Again;
 use ff_api::lease::{RenewItem, RenewedItem};
 use ff_api::list::{Counted, Page};
 use ff_api::problem::Problem;
@@ -65,7 +66,7 @@ pub(super) const ROUTES: &[Route] = &[
         |call| Box::pin(drain(call)),
     )
     .takes::<Reason>()
-    .answers::<Worker>(200),
+    .answers::<Again<Worker>>(200),
     Route::new(
         Post,
         "/v1/workers/{worker_instance_id}/mark-dead",
@@ -160,7 +161,7 @@ async fn drain(mut call: Call) -> Result<Response, Failed> {
     check_lanes(&call).await?;
     let (namespace, worker_instance_id) = (call.namespace.clone(), instance(&call)?);
     let settled = call.act(DrainWorker { namespace, worker_instance_id }).await?;
-    Ok(reply::settled(reply::ok(&row(&call).await?)?, settled))
+    reply::settled(row(&call).await?, settled)
 }
 
 async fn mark_dead(mut call: Call) -> Result<Response, Failed> {
@@ -183,7 +184,7 @@ async fn deregister(mut call: Call) -> Result<Response, Failed> {
     let leave = DeregisterWorker { namespace, worker_instance_id };
     match acts::deregister(call.backend(), leave).await? {
         WorkerGone::Gone(_) => Ok(reply::nothing()),
-        WorkerGone::NotRegistered => Ok(reply::replayed(reply::nothing())),
+        WorkerGone::NotRegistered => Ok(reply::marked(reply::nothing())),
     }
 }
 
@@ -212,6 +213,7 @@ async fn heartbeat(mut call: Call) -> Result<Response, Failed> {
         Some(told) => Some(told),
         None => renewed.next().map(|(lease, result)| outcome(&call, lease, result)),
     });
+    let leases = leases.enumerate().map(|(number, item)| item.placed("leases", number));
     let leases = leases.map(|RenewedItem { execution_id, expires_at, problem }| LeaseNews {
         execution_id,
         expires_at,

@@ -594,13 +594,33 @@ pub async fn a_budget_is_attached_where_its_scope_says(world: &World) {
     assert_eq!(code(world.command(elsewhere.into()).await), Code::InvalidBudgetScope);
 }
 
-pub async fn what_is_gone_may_stay_attached(world: &World) {
-    let gone = world.budget(budget(&[])).await;
-    let attach = Attach { budget_ids: Some(vec![gone]), quota_policy_id: None };
-    world.act(SetLane { attach: attach.clone(), ..set_lane("work", LaneState::Active) }).await;
+pub async fn what_is_gone_stays_attached_but_is_not_attached_again(world: &World) {
+    let (gone, cap) = (world.budget(budget(&[])).await, world.quota(cap(9)).await);
+    let both = || Attach { budget_ids: Some(vec![gone]), quota_policy_id: Some(Some(cap)) };
+    let lane = |attach| SetLane { attach, ..set_lane("work", LaneState::Active) };
+    let all = |attach| SetNamespace {
+        namespace: Namespace::default(),
+        attach,
+        retention: None,
+        expected_revision: None,
+    };
+    world.act(lane(both())).await;
+    world.act(all(both())).await;
     world.act(DeleteBudget { budget_id: gone }).await;
+    world.act(DeleteQuotaPolicy { quota_policy_id: cap }).await;
     world.act(set_lane("work", LaneState::Paused)).await;
-    let set = world.act(SetLane { attach, ..set_lane("work", LaneState::Active) }).await;
-    assert_eq!(set.attached.budget_ids, [gone]);
+    let set = world.act(set_lane("work", LaneState::Active)).await;
+    assert_eq!((set.attached.budget_ids, set.attached.quota_policy_id), (vec![gone], Some(cap)));
+    world.act(all(Attach::default())).await;
+    let budget = || Attach { budget_ids: Some(vec![gone]), quota_policy_id: None };
+    let quota = || Attach { budget_ids: None, quota_policy_id: Some(Some(cap)) };
+    for (command, expected) in [
+        (lane(budget()).into(), Code::BudgetNotFound),
+        (lane(quota()).into(), Code::QuotaPolicyNotFound),
+        (Command::from(all(budget())), Code::BudgetNotFound),
+        (all(quota()).into(), Code::QuotaPolicyNotFound),
+    ] {
+        assert_eq!(code(world.command(command).await), expected);
+    }
     world.start(world.work()).await;
 }

@@ -1,6 +1,7 @@
 //! Claims by name ask quota policies; schedulers claim for workers; usage goes to all budgets.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use ff_core::backend::BackendExt;
@@ -78,7 +79,7 @@ pub async fn a_full_quota_says_when_to_come_again(world: &World) {
     world.advance(18_000).await;
     let refused = world.backend.take_up(grant_and_claim(second)).await.unwrap_err();
     assert_eq!(refused.code(), Code::RateLimitExceeded);
-    assert_eq!(refused.refusal().unwrap().retry_after_ms, Some(42_000));
+    assert_eq!(refused.refusal().unwrap().retry_after_ms, NonZeroU64::new(42_000));
 }
 
 pub async fn a_claim_by_name_takes_a_slot(world: &World) {
@@ -152,7 +153,7 @@ pub async fn an_operator_asks_the_quotas_of_what_they_have_blocked(world: &World
     world.advance(18_000).await;
     let refused = world.backend.take_up(grant_and_claim(id)).await.unwrap_err();
     assert_eq!(refused.code(), Code::RateLimitExceeded);
-    assert_eq!(refused.refusal().unwrap().retry_after_ms, Some(42_000));
+    assert_eq!(refused.refusal().unwrap().retry_after_ms, NonZeroU64::new(42_000));
     let state = world.describe(id).await.state;
     assert_eq!(state.blocking_reason, BlockingReason::WaitingForQuota, "it still waits");
     world.advance(42_000).await;

@@ -138,7 +138,8 @@ pub async fn a_refusal_tells_what_is_true_now(world: &World) {
     let task = world.start(world.work()).await;
     world.act(delay(&task, 1_000)).await;
     let error = world.backend.call(append(&task, vec![frame("x")])).await.unwrap_err();
-    let current = error.refusal().and_then(|refusal| refusal.current).expect("what is true");
+    let current =
+        error.refusal().and_then(|refusal| refusal.current.clone()).expect("what is true");
     assert_eq!((current.phase, current.lease_epoch), (LifecyclePhase::Runnable, 1));
     assert_eq!((current.attempt_id, current.terminal_outcome), (Some(task.attempt_id), None));
 }

@@ -4,7 +4,7 @@ use ff_core::error::Code;
 use ff_core::id::ExecutionId;
 use ff_core::limits;
 use ff_core::operation::{
-    Decision, DeliverApproval, DeliverSignal, Message, Signalled, WaitpointRef,
+    Decision, DeliverApproval, DeliverSignal, Message, Signalled, Suffix, WaitpointRef,
 };
 use ff_core::state::{PublicState, SignalEffect};
 use uuid::Uuid;
@@ -57,7 +57,7 @@ pub async fn a_waitpoint_is_named_by_its_id_or_by_its_key(world: &World) {
     let id = task.execution_id;
     let by_id = WaitpointRef::Id(waitpoint.waitpoint_id);
     for (waitpoint, suffix) in [(keyed("k"), "1"), (by_id, "2")] {
-        let suffix = Some(suffix.to_owned());
+        let suffix = Suffix::Text(suffix.to_owned());
         world.act(DeliverApproval { waitpoint, suffix, ..approval(id, "k") }).await;
     }
     assert_eq!(world.signals(id).await.len(), 2);
@@ -72,7 +72,7 @@ pub async fn a_repeated_decision_is_a_duplicate(world: &World) {
     let first = Signalled::Duplicate { signal_id, effect };
     let with = |name: Option<&str>, suffix: Option<&str>| DeliverApproval {
         name: name.map(signal_name),
-        suffix: suffix.map(str::to_owned),
+        suffix: suffix.map_or_else(Suffix::default, |text| Suffix::Text(text.to_owned())),
         ..approval(id, "k")
     };
     let commented = DeliverApproval { comment: Some("again".to_owned()), ..approval(id, "k") };
@@ -127,7 +127,7 @@ pub async fn what_takes_no_signal_takes_no_decision(world: &World) {
     world.act(close(id, "a")).await;
     world.turns_away(approval(id, "a"), Code::WaitpointClosed).await;
     world.act(approval(id, "b")).await;
-    let second = DeliverApproval { suffix: Some("1".to_owned()), ..approval(id, "b") };
+    let second = DeliverApproval { suffix: Suffix::Text("1".to_owned()), ..approval(id, "b") };
     world.turns_away(second.clone(), Code::SignalLimitExceeded).await;
     world.complete(&task).await.unwrap();
     world.turns_away(second, Code::TargetNotSignalable).await;
@@ -142,11 +142,11 @@ pub async fn what_a_decision_says_has_limits(world: &World) {
     let comment = |bytes| DeliverApproval { comment: Some(text(bytes)), ..approval(id, "k") };
     let operator = |bytes| DeliverApproval {
         operator: text(bytes),
-        suffix: Some("o".to_owned()),
+        suffix: Suffix::Text("o".to_owned()),
         ..approval(id, "k")
     };
     let room = limits::IDEMPOTENCY_KEY_BYTES - "approval:approved:".len();
-    let suffix = |bytes| DeliverApproval { suffix: Some(text(bytes)), ..approval(id, "k") };
+    let suffix = |bytes| DeliverApproval { suffix: Suffix::Text(text(bytes)), ..approval(id, "k") };
     let reserved = DeliverApproval { name: Some(signal_name("__approved")), ..approval(id, "k") };
     for over in [
         comment(limits::REASON_BYTES + 1),

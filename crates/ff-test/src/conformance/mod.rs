@@ -144,7 +144,7 @@ suite! { ($)
         what_another_budget_keeps_back_stays
         a_hard_limit_may_end_what_runs
         a_budget_is_attached_where_its_scope_says
-        what_is_gone_may_stay_attached
+        what_is_gone_stays_attached_but_is_not_attached_again
     }
     admission_by_name {
         a_claim_by_name_takes_a_slot
@@ -1416,6 +1416,7 @@ suite! { ($)
         a_silent_worker_is_dead
         a_draining_worker_gets_nothing
         a_worker_that_is_gone_claims_nothing
+        only_the_worker_of_an_instance_claims_for_it
         a_waiting_claim_ends_when_its_worker_is_gone
         the_end_of_a_task_stands_whoever_may_go_on
         only_a_registered_worker_drains

@@ -160,7 +160,7 @@ pub async fn texts_and_numbers_have_their_ranges(world: &World) {
         (Suspend { timeout: Some(SuspendTimeout::At(TimestampMs(-1))), ..asked() }, "timeout_at"),
         (Suspend { bindings: vec![token_ttl_ms(0)], ..asked() }, "token_ttl_ms"),
         (Suspend { bindings: vec![token_ttl_ms(u64::MAX)], ..asked() }, "token_ttl_ms"),
-        (Suspend { condition: count(limits::SIGNALS + 1), ..asked() }, "condition.n"),
+        (Suspend { condition: count(limits::SIGNALS + 1), ..asked() }, "n is "),
     ] {
         malformed(world, bad, word).await;
     }

@@ -175,6 +175,16 @@ pub async fn a_worker_that_is_gone_claims_nothing(world: &World) {
     assert_eq!(claim().await.unwrap()[0].execution_id, id);
 }
 
+pub async fn only_the_worker_of_an_instance_claims_for_it(world: &World) {
+    world.act(register("w-1")).await;
+    let id = world.submit(world.work()).await;
+    let other = Claim { worker_id: worker("other"), ..claim_by(world, "w-1") };
+    let refused = world.backend.claim(other, Duration::ZERO).await.unwrap_err();
+    assert_eq!(refused.code(), Code::WorkerNotRegistered);
+    assert!(refused.to_string().contains("pool"), "it names the worker: {refused}");
+    assert_eq!(world.claim_as(claim_by(world, "w-1")).await[0].execution_id, id);
+}
+
 pub async fn a_waiting_claim_ends_when_its_worker_is_gone(world: &World) {
     for command in [Command::from(deregister("w-1")), mark_dead("w-1").into()] {
         world.act(register("w-1")).await;

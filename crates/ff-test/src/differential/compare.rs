@@ -50,7 +50,8 @@ pub(super) fn same_claimed(
 /// Codes and what they say of the present; wording may differ between stores.
 fn same_error(expected: &EngineError, found: &EngineError) -> Result<(), String> {
     let told = |error: &EngineError| {
-        let told = |refusal: &Refusal| (refusal.current, refusal.missing_capabilities.clone());
+        let told =
+            |refusal: &Refusal| (refusal.current.clone(), refusal.missing_capabilities.clone());
         error.refusal().map(told)
     };
     if expected.code() == found.code() && told(expected) == told(found) {

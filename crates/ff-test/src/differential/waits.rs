@@ -9,7 +9,7 @@ use ff_core::id::{
 use ff_core::operation::{
     Binding, CloseWaitpoint, Command, CreatePendingWaitpoint, Decision, DeliverApproval,
     DeliverSignal, IssueToken, IssuedWaitpoint, Message, Remint, Reply, Resume, RotateSecret,
-    Suspend, SuspendTimeout, WaitpointRef,
+    Suffix, Suspend, SuspendTimeout, WaitpointRef,
 };
 use ff_core::state::{
     Condition, Count, CountKind, Matcher, ResumePolicy, SetMode, SuspensionReason, TimeoutBehavior,
@@ -151,7 +151,7 @@ impl Made {
                 signal_id: SignalId::new(Uuid::from_u128(*uuid)),
                 decision: if *deny { Decision::Deny } else { Decision::Approve },
                 name: None,
-                suffix: None,
+                suffix: Suffix::default(),
                 comment: None,
                 operator: "op".to_owned(),
             }

@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
+use ff_core::id::ExecutionId;
+use ff_core::operation::Trim;
 use ff_test::http::{Site, Task, base64_of, bytes_of};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 ff_test::on_every_store! {
     frames_are_appended_and_read
@@ -16,6 +19,7 @@ ff_test::on_every_store! {
     events_are_read_and_waited_for
     events_are_followed
     the_events_of_an_execution_are_listed_and_followed
+    events_that_are_all_gone_are_one_gap
 }
 
 async fn append(site: &Site, task: &Task, frames: Value) -> Value {
@@ -260,4 +264,30 @@ async fn the_events_of_an_execution_are_listed_and_followed(site: &Site) {
     let last = site.request("GET", &path).header("last-event-id", seen[1].id.clone().unwrap());
     let last = site.follow(last, |seen| !seen.is_empty()).await;
     assert_eq!(last[0].event, "execution.completed");
+}
+
+async fn events_that_are_all_gone_are_one_gap(site: &Site) {
+    let id = site.submit(json!({})).await;
+    site.advance(10).await;
+    // In the same partition: a store may keep the newest event of a log.
+    let partition = id.parse::<ExecutionId>().unwrap().partition();
+    let beside = ExecutionId::new(partition, Uuid::now_v7()).to_string();
+    site.submit(json!({ "execution_id": beside })).await;
+    let events_before = site.backend.server_time_ms().await.unwrap();
+    let trim = Trim { events_before, event_bytes: u64::MAX, most: 1_000 };
+    site.backend.trim(trim).await.unwrap();
+    let page = site.read(&id, "/events").await.expect(200);
+    assert_eq!((&page["items"], &page["gap"]), (&json!([]), &json!(true)));
+    let request = site.request("GET", &format!("/v1/executions/{id}/events"));
+    let following = site.follow(request, |seen| seen.iter().any(|event| event.event != "gap"));
+    let cancelling = async {
+        // The follower has had time to look by then.
+        for _ in 0..20 {
+            site.read(&id, "/state").await.expect(200);
+        }
+        site.act(&id, "cancel", json!({})).await.expect(200);
+    };
+    let (seen, ()) = tokio::join!(following, cancelling);
+    let types: Vec<_> = seen.iter().map(|event| event.event.as_str()).collect();
+    assert_eq!(types, ["gap", "execution.cancelled"]);
 }

@@ -26,9 +26,6 @@ pub(in super::super) fn stage(
     now: TimestampMs,
 ) -> Result<Step<EdgeStaged>, Halt> {
     let (from, to) = (op.edge.upstream, op.edge.downstream);
-    if from == to {
-        return Err(self_referencing().into());
-    }
     let document = open(existing(facts, op.flow_id)?)?;
     let mut scene = Scene::new(facts, now);
     let id = document.id.clone();
@@ -365,10 +362,6 @@ fn reaches<F: Facts>(
 
 pub(super) fn edge_row(edge: EdgeId) -> RowKey {
     RowKey::named(Family::EdgeId, edge.uuid().as_bytes())
-}
-
-pub(super) fn self_referencing() -> Refusal {
-    Refusal::new(Code::SelfReferencingEdge, "an edge leads from one member to another")
 }
 
 pub(super) fn second_payload() -> Refusal {

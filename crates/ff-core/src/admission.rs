@@ -249,13 +249,10 @@ impl<'a, B: Backend + ?Sized> Round<'a, B> {
     async fn ask_budgets(&mut self) -> Result<(), EngineError> {
         let all = self.under_way.iter().flat_map(|it| &it.applicant.standing.budget_ids);
         let asked: HashSet<BudgetId> = all.copied().collect();
-        let mut used_up: HashMap<BudgetId, Breach> = HashMap::new();
-        for budget_id in asked {
-            let status = self.backend.ask(GetBudgetStatus { budget_id }).await?;
-            if let Some(breach) = status.and_then(|status| status.blocked_by) {
-                used_up.insert(budget_id, breach);
-            }
-        }
+        let questions = asked.into_iter().map(|budget_id| GetBudgetStatus { budget_id }).collect();
+        let found = self.backend.ask_all(questions).await?.into_iter().flatten();
+        let used_up = found.filter_map(|status| Some((status.budget_id, status.blocked_by?)));
+        let used_up: HashMap<BudgetId, Breach> = used_up.collect();
         let blocked = &mut self.blocked;
         self.under_way.retain(|it| {
             let mut budgets = it.applicant.standing.budget_ids.iter();

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
 
 use crate::act::{self, Acts, CancelWholeFlow, ExplainWhole};
@@ -28,6 +29,9 @@ use crate::state::CancelPolicy;
 use crate::tally::Tally;
 use crate::time::TimestampMs;
 use crate::turns::Turn;
+
+/// Questions of one caller that are under way at a time.
+const ASKED_AT_ONCE: usize = 64;
 
 /// A call under way.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -165,6 +169,16 @@ pub trait BackendExt: Backend {
     ) -> impl Future<Output = Result<Q::Answer, EngineError>> + Send {
         let pending = self.query(question.into());
         async move { Q::answer(pending.await?) }
+    }
+
+    /// Asks many questions at once, a few dozen at a time, and answers in the same order.
+    fn ask_all<Q: Question>(
+        &self,
+        questions: Vec<Q>,
+    ) -> impl Future<Output = Result<Vec<Q::Answer>, EngineError>> + Send {
+        let pending = questions.into_iter().map(|question| self.query(question.into()));
+        let answers = stream::iter(pending.collect::<Vec<_>>()).buffered(ASKED_AT_ONCE);
+        answers.map(|answer| Q::answer(answer?)).try_collect()
     }
 
     /// Why an execution is where it is, and what would change it; none if there is no such.

@@ -12,7 +12,7 @@ use crate::limits;
 use crate::operation::{
     AdmissionVoided, AttachBudget, BudgetErrand, Command, ConfirmAdmission, Errand,
     NoteCancellations, ReleaseAdmission, Reply, SettleBudget, SettleSlots, SettleWaking, Unblock,
-    VoidAdmission,
+    Unblocked, VoidAdmission,
 };
 use crate::state::{BlockingReason, BudgetScope, CancelNotice, LimitId, OwedSlot, SlotId};
 use crate::{routes, unblock};
@@ -168,9 +168,10 @@ async fn let_go<B: Backend + ?Sized>(
     let (mut idle, mut let_go) = (Vec::new(), Vec::new());
     for (id, reply) in execution_ids.iter().zip(replies) {
         match reply {
-            Ok(_) => let_go.push(*id),
-            Err(error) if error.refusal().is_some() => idle.push(*id),
-            Err(error) => return Err(error),
+            Ok(Reply::Unblock(Unblocked { claimable: true })) => let_go.push(*id),
+            Err(error) if error.refusal().is_none() => return Err(error),
+            // It is gone, was not waiting, or cannot be claimed for another reason.
+            _ => idle.push(*id),
         }
     }
     // Whoever claims one asks the policy, which then knows, and goes on.

@@ -8,7 +8,7 @@ use crate::backend::{Backend, BackendExt};
 use crate::error::EngineError;
 use crate::id::{ExecutionId, Namespace};
 use crate::limits;
-use crate::operation::{Command, Reply, Settled, Unblock};
+use crate::operation::{Command, Reply, Unblock};
 use crate::read::{Limited, ListLimited, Page, Question};
 use crate::state::{AdmissionReason, LimitId};
 
@@ -77,7 +77,7 @@ pub(crate) async fn unblock<B: Backend + ?Sized>(
     let mut freed = 0;
     for reply in backend.apply(commands).await {
         match reply {
-            Ok(Reply::Unblock(Settled::Done)) => freed += 1,
+            Ok(Reply::Unblock(_)) => freed += 1,
             Ok(_) => {}
             // Somebody else was faster.
             Err(error) if error.refusal().is_some() => {}

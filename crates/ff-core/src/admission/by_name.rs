@@ -3,6 +3,7 @@
 use super::UnderWay;
 use crate::act::{self, TakeUp};
 use crate::backend::{Backend, BackendExt};
+use crate::errand;
 use crate::error::{Code, EngineError};
 use crate::id::{BudgetId, ExecutionId};
 use crate::operation::{
@@ -82,9 +83,12 @@ pub(crate) async fn report_to_all<B: Backend + ?Sized>(
     let execution_id = report.spender.execution_id;
     let found = backend.ask(ReadStanding { execution_id }).await?;
     let budget_ids = found.map(|found| found.applicant.standing.budget_ids).unwrap_or_default();
+    let reports = budget_ids.iter().map(|id| report.to(*id).into()).collect();
+    let replies = backend.apply(reports).await;
+    errand::carry_out_noted(backend).await;
     let mut reported = Vec::with_capacity(budget_ids.len());
-    for budget_id in budget_ids {
-        match backend.call(report.to(budget_id)).await {
+    for (budget_id, reply) in budget_ids.into_iter().zip(replies) {
+        match reply.and_then(ReportUsage::reply) {
             Ok(reply) => reported.push((budget_id, reply)),
             // It is gone, and counts nothing.
             Err(error) if error.code() == Code::BudgetNotFound => {}

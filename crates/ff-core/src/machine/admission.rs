@@ -7,8 +7,8 @@ use super::step::Step;
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
 use crate::operation::{
-    AdmissionVoided, BlockForAdmission, EndForBudget, SettleSlots, Settled, Unblock, VoidAdmission,
-    admission_reason,
+    AdmissionVoided, BlockForAdmission, EndForBudget, SettleSlots, Settled, Unblock, Unblocked,
+    VoidAdmission, admission_reason,
 };
 use crate::state::{
     AdmissionBlock, AdmissionReason, CancelSource, Cancellation, Execution, Failure, FailureClass,
@@ -55,13 +55,16 @@ pub(super) fn unblock(
     facts: &impl Facts,
     op: &Unblock,
     now: TimestampMs,
-) -> Result<Step<Settled>, Halt> {
+) -> Result<Step<Unblocked>, Halt> {
     let expected = admission_reason(op.expected)?;
     let mut draft = Draft::of(existing(facts, op.execution_id)?, now);
     if !draft.admit(expected) {
         return Err(not_eligible(&draft.execution).into());
     }
-    Ok(Step::done(Settled::Done, draft.finish().into()))
+    let Execution { about, phase, .. } = &draft.execution;
+    let claimable = phase.claimable().is_some()
+        && facts.lane_state(&about.namespace, &about.lane)?.gives_claims();
+    Ok(Step::done(Unblocked { claimable }, draft.finish().into()))
 }
 
 pub(super) fn void(

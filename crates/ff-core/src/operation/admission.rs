@@ -27,6 +27,12 @@ pub struct Unblock {
     pub expected: BlockingReason,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unblocked {
+    /// Whether a worker can claim it now: nothing else keeps it back, nor does its lane.
+    pub claimable: bool,
+}
+
 /// Leases an execution that a claim has set aside, once all its limits have let it in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimAdmitted {

@@ -19,9 +19,9 @@ use super::{
     Resume, ResumedNow, Revoke, Revoked, RotateSecret, Rotated, SeedSecret, SetBulk, SetFlowTags,
     SetGroupPolicy, SetLane, SetNamespace, SetTags, SettleBudget, SettleSlots, SettleWaking,
     SettleWorkerLoss, Settled, Signalled, StageEdge, Submit, SubmitFlow, Submitted, SubmittedFlow,
-    Suspend, Suspended, TagsSet, Task, Tick, Ticked, Unblock, UpdateBudget, UpdateProgress,
-    UpdateQuotaPolicy, UsageReported, VoidAdmission, WaitChildren, WaitingChildren, WorkerBeat,
-    WorkerGone, WorkerRegistered,
+    Suspend, Suspended, TagsSet, Task, Tick, Ticked, Unblock, Unblocked, UpdateBudget,
+    UpdateProgress, UpdateQuotaPolicy, UsageReported, VoidAdmission, WaitChildren, WaitingChildren,
+    WorkerBeat, WorkerGone, WorkerRegistered,
 };
 use crate::error::{EngineError, Refusal};
 use crate::id::{DocumentId, ExecutionId};
@@ -200,7 +200,7 @@ operations! {
     SetBulk => Settled, "set_bulk";
     AdvanceBulk => Settled, "advance_bulk";
     BlockForAdmission => Settled, "block_execution_for_admission";
-    Unblock => Settled, "unblock_execution";
+    Unblock => Unblocked, "unblock_execution";
     ClaimAdmitted => Box<Task>, "claim_admitted";
     GrantAdmitted => ClaimGrant, "grant_admitted";
     VoidAdmission => AdmissionVoided, "void_admission";

@@ -43,7 +43,7 @@ mod worker;
 pub(crate) use admission::admission_reason;
 pub use admission::{
     AdmissionVoided, BlockForAdmission, ClaimAdmitted, EndForBudget, SettleSlots, Unblock,
-    VoidAdmission,
+    Unblocked, VoidAdmission,
 };
 pub use budget::{
     AttachBudget, BudgetCreated, BudgetErrand, BudgetReset, CreateBudget, DeleteBudget,

@@ -28,10 +28,8 @@ pub async fn preview(
     let mut found = Preview::default();
     match targets {
         BulkTargets::Ids(ids) => {
-            for &execution_id in ids {
-                let record = backend.ask(Describe { execution_id }).await?;
-                let own = record.filter(|it| it.namespace == *namespace);
-                add(&mut found, own.map(|it| it.execution_id));
+            for part in ids.chunks(limits::BULK_STEP as usize) {
+                add(&mut found, own(backend, namespace, part).await?);
             }
         }
         BulkTargets::Filter(filter) => {
@@ -123,15 +121,22 @@ async fn of_ids(
     let step = limits::BULK_STEP as usize;
     let behind = usize::try_from(bulk.steps).unwrap_or(usize::MAX).saturating_mul(step);
     let is_last = behind.saturating_add(step) >= ids.len();
-    let mut slice = Slice { ids: Vec::new(), strangers: 0, cursor: None, is_last };
-    for &execution_id in ids.iter().skip(behind).take(step) {
-        let record = backend.ask(Describe { execution_id }).await?;
-        match record.filter(|record| record.namespace == bulk.namespace) {
-            Some(_) => slice.ids.push(execution_id),
-            None => slice.strangers += 1,
-        }
-    }
-    Ok(slice)
+    let looked_at = &ids[behind.min(ids.len())..behind.saturating_add(step).min(ids.len())];
+    let ids = own(backend, &bulk.namespace, looked_at).await?;
+    let strangers = u32::try_from(looked_at.len() - ids.len()).unwrap_or(u32::MAX);
+    Ok(Slice { ids, strangers, cursor: None, is_last })
+}
+
+/// Those of these executions that are there and of the namespace.
+async fn own(
+    backend: &dyn Backend,
+    namespace: &Namespace,
+    ids: &[ExecutionId],
+) -> Result<Vec<ExecutionId>, EngineError> {
+    let questions = ids.iter().map(|&execution_id| Describe { execution_id }).collect();
+    let records = backend.ask_all(questions).await?.into_iter().flatten();
+    let own = records.filter(|record| record.namespace == *namespace);
+    Ok(own.map(|record| record.execution_id).collect())
 }
 
 fn search(filter: &Filter, cursor: Option<String>) -> Search {

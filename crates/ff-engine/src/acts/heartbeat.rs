@@ -115,18 +115,26 @@ async fn cancellations(
     let ended = |result: &Result<Renewed, EngineError>| {
         result.as_ref().is_err_and(|error| error.code() == Code::ExecutionNotActive)
     };
+    let all = heartbeat.leases.iter().zip(leases);
+    let ended: Vec<_> = all.filter(|(_, result)| ended(result)).map(|(lease, _)| lease).collect();
+    if ended.is_empty() {
+        return Ok(Vec::new());
+    }
+    let questions =
+        ended.iter().map(|lease| Describe { execution_id: lease.execution_id }).collect();
+    let records = backend.ask_all(questions).await?;
+    let now = backend.server_time_ms().await?;
     let mut found = Vec::new();
-    for (lease, _) in heartbeat.leases.iter().zip(leases).filter(|(_, result)| ended(result)) {
-        let execution_id = lease.execution_id;
-        let Some(record) = backend.ask(Describe { execution_id }).await? else { continue };
-        let now = backend.server_time_ms().await?;
+    for (lease, record) in ended.into_iter().zip(records) {
+        let Some(record) = record else { continue };
         let lately =
             record.completed_at.is_some_and(|at| now.since(at) < limits::CANCELLATION_NEWS_MS);
         // The epoch says that no other lease came after this one.
         let its_own = record.lease_epoch == lease.fence.lease_epoch;
         if record.state.public_state == PublicState::Cancelled && lately && its_own {
             let reason = record.cancellation_reason.unwrap_or_default();
-            found.push(Cancellation { execution_id, lease_id: lease.fence.lease_id, reason });
+            let (execution_id, lease_id) = (lease.execution_id, lease.fence.lease_id);
+            found.push(Cancellation { execution_id, lease_id, reason });
         }
     }
     Ok(found)

@@ -8,7 +8,7 @@ use ff_core::error::Code;
 use ff_core::id::{BudgetId, ExecutionId, FlowId, Namespace, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::{
-    Applicant, Attach, CheckAdmission, ClaimAdmitted, Command, CreateBudget, CreateFlow,
+    Applicant, Attach, CheckAdmission, Claim, ClaimAdmitted, Command, CreateBudget, CreateFlow,
     DeleteBudget, DeleteQuotaPolicy, InFlow, LaneShare, ReleaseBudget, ReportUsageAdmin,
     ResetBudget, SetLane, SetNamespace, Submit, SubmitFlow, Task, UpdateBudget, UpdateQuotaPolicy,
     VoidAdmission,
@@ -25,7 +25,7 @@ use crate::fleet::set_lane;
 use crate::graphs::create_flow;
 use crate::limits::{budget, cap, limits_of, rate, spend, tick, usage};
 use crate::waits::{signal, suspend, wildcard};
-use crate::world::{PATIENCE, World, cancel, code, complete, delay, lane, revoke};
+use crate::world::{PATIENCE, World, cancel, code, complete, delay, hold, lane, revoke};
 
 const PENDING: i64 = limits::SLOT_PENDING_MS.cast_signed();
 
@@ -105,6 +105,26 @@ pub async fn whoever_waits_no_longer_gives_its_turn_on(world: &World) {
     }
     world.complete(&task).await.expect("completed");
     assert_eq!(world.claim_ids(10).await, [last], "the slot is free, and nobody else wants it");
+}
+
+pub async fn a_slot_goes_to_somebody_who_can_come(world: &World) {
+    let quota = world.quota(cap(1)).await;
+    let task = world.start(under(world, &[], Some(quota))).await;
+    let better = |submit| Submit { priority: 5, ..submit };
+    for _ in 0..5 {
+        world
+            .submit(better(Submit { lane: lane("other"), ..under(world, &[], Some(quota)) }))
+            .await;
+    }
+    let held = world.submit(better(under(world, &[], Some(quota)))).await;
+    let last = world.submit(under(world, &[], Some(quota))).await;
+    let lanes = ["other", "work"].map(|name| LaneShare::new(lane(name))).to_vec();
+    let of_both = Claim { lanes, ..world.claim_request(10) };
+    assert_eq!(world.claim_as(of_both).await.len(), 0, "all of them stand in line");
+    world.act(set_lane("other", LaneState::Paused)).await;
+    world.act(hold(held)).await;
+    world.complete(&task).await.expect("completed");
+    assert_eq!(world.claim_ids(10).await, [last], "the others cannot come");
 }
 
 pub async fn a_cap_that_is_switched_off_lets_all_come_at_once(world: &World) {

@@ -5,7 +5,7 @@ use ff_core::error::Code;
 use ff_core::event::{Detail, EventKind};
 use ff_core::id::{ExecutionId, Namespace};
 use ff_core::operation::{
-    BlockForAdmission, IssueClaimGrant, RegisterWorker, Release, Settled, Submit, Unblock,
+    BlockForAdmission, IssueClaimGrant, RegisterWorker, Release, Submit, Unblock, Unblocked,
 };
 use ff_core::read::{Cause, ListBlocked};
 use ff_core::state::{AdmissionReason, BlockingReason, EligibilityState, PublicState};
@@ -73,7 +73,7 @@ pub async fn only_the_expected_reason_is_lifted(world: &World) {
     for other in [QUOTA, ROUTE] {
         world.refuses(unblock(id, other), Code::ExecutionNotEligible).await;
     }
-    assert_eq!(world.act(unblock(id, BUDGET)).await, Settled::Done);
+    assert_eq!(world.act(unblock(id, BUDGET)).await, Unblocked { claimable: true });
     world.refuses(unblock(id, BUDGET), Code::ExecutionNotEligible).await;
 }
 

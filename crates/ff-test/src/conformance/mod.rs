@@ -119,6 +119,7 @@ suite! { ($)
         a_claim_goes_on_behind_what_is_kept_back
         the_best_comes_first_whether_limits_let_it_in_or_not
         whoever_waits_no_longer_gives_its_turn_on
+        a_slot_goes_to_somebody_who_can_come
         a_cap_that_is_switched_off_lets_all_come_at_once
         a_window_that_has_passed_lets_in_as_many_again
         a_budget_with_room_lets_everybody_in

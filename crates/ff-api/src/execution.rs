@@ -339,6 +339,7 @@ impl TryFrom<GrantShown> for ff_core::state::Grant {
             expires_at: grant.expires_at.into(),
             slots: Vec::new(),
             lapsed: false,
+            recalled: false,
         })
     }
 }

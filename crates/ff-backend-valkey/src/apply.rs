@@ -170,6 +170,7 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
     let mut open: Vec<(usize, Job)> = jobs.into_iter().enumerate().collect();
     while !open.is_empty() {
         let (mut reads, mut commits, mut joined) = (Vec::new(), Vec::new(), Vec::new());
+        let mut later = Vec::new();
         let load = load(open.iter().map(|(_, job)| job));
         let room = match shared.room.enter(load, shared.options.call_timeout).await {
             Ok(room) => room,
@@ -185,6 +186,8 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
                 }
                 Turn::Answer(Err(error)) => done[at] = Some(Err(error)),
                 Turn::Read(needs) => reads.push((at, job, needs)),
+                // Time does things in their order: what comes before may be of the same flow.
+                Turn::Join(_) if job.due.is_some() && !reads.is_empty() => later.push((at, job)),
                 Turn::Join(id) => joined.push((at, combine::join(shared, id, job))),
                 Turn::Commit(step) => commits.push((at, job, *step)),
             }
@@ -216,6 +219,8 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
                 Outcome::Again(job) => open.push((at, *job)),
             }
         }
+        open.append(&mut later);
+        open.sort_unstable_by_key(|(at, _)| *at);
     }
     let missing = || Err(EngineError::bug("a job was not answered"));
     done.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect()

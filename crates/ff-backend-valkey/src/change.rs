@@ -210,8 +210,11 @@ impl Changes {
         self.0.iter().map(of_one).sum()
     }
 
+    /// Whether a queue is empty is looked at last: another item of the group may have entered it.
     pub(crate) fn write(&self, call: &mut Cmd) {
-        for change in &self.0 {
+        let looks = |change: &&Change| matches!(change.kind, Kind::LeftQueue | Kind::LeftClass);
+        let (last, first): (Vec<_>, Vec<_>) = self.0.iter().partition(looks);
+        for change in first.into_iter().chain(last) {
             let letter = change.kind as u8;
             if change.is_single() {
                 call.arg(&[letter][..]).arg(&change.key);
@@ -276,6 +279,19 @@ mod tests {
             (Kind::Ready, "ready", &["12", "r"]),
         ]);
         assert_eq!(sent.join(" "), "y ready 4 9 q 12 r");
+    }
+
+    #[test]
+    fn whether_a_queue_is_empty_is_looked_at_last() {
+        let sent = added(&[
+            (Kind::Enter, "a", &["1", "x"]),
+            (Kind::Ready, "ready", &["1", "a"]),
+            (Kind::Leave, "b", &["y"]),
+            (Kind::LeftQueue, "b", &["ready", "b"]),
+            (Kind::Enter, "b", &["2", "z"]),
+            (Kind::Ready, "ready", &["2", "b"]),
+        ]);
+        assert_eq!(sent.join(" "), "Z a 1 x y ready 4 1 a 2 b X b y Z b 2 z Q b ready b");
     }
 
     #[test]

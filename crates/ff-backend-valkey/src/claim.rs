@@ -436,10 +436,14 @@ fn in_order<T>(mut taken: Vec<(Place, T)>, id: impl Fn(&T) -> ExecutionId) -> Ve
     best_first(taken, lane, order).into_iter().map(|(_, it)| it).collect()
 }
 
-/// Cuts takings into calls: of one lane, in a cluster of one partition, of at most so many tasks.
+/// Cuts takings into calls: of one lane, in a cluster of one partition, of at most so many tasks. What
+/// is to be taken of one queue may be more: an entry of the log has no numbers for so many events.
 fn calls(cluster: bool, takings: Vec<Taking>) -> Vec<Vec<Taking>> {
     let mut calls: Vec<Vec<Taking>> = Vec::new();
-    for taking in takings {
+    for taking in takings.iter().flat_map(|taking| {
+        let parts = taking.places.chunks(ITEMS_MOST);
+        parts.map(|places| Taking { places: places.to_vec(), ..taking.clone() })
+    }) {
         let fits = calls.last().is_some_and(|call| {
             let tasks: usize = call.iter().map(|taking| taking.places.len()).sum();
             !cluster

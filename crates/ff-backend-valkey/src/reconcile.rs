@@ -227,7 +227,9 @@ async fn listed(shared: &Shared, entry: &Entry) -> Result<Listed, EngineError> {
     };
     if let Some(name) = execution.queue_place().map(|place| queue_name(&place)) {
         let at = score(shared, &home, &Keys::queue_index(&name), &subject).await?;
-        found.queues.extend(at.map(|at| (name, at)));
+        // A queue that nothing names is one that nobody finds.
+        let named = member_score(shared, &home, "ready", name.clone().into_bytes()).await?;
+        found.queues.extend(at.filter(|_| named.is_some()).map(|at| (name, at)));
     }
     found.lists = in_lists(shared, &home, &subject, execution.listings()).await?;
     Ok(found)

@@ -55,9 +55,9 @@ pub(crate) async fn claim<B: Backend + ?Sized>(
             errand::carry_out_noted(backend).await;
             break;
         }
-        let round = Round::new(backend, &wanted, applicants, Prize::Lease).run().await;
+        let Outcome { won, .. } =
+            Round::new(backend, &wanted, applicants, Prize::Lease).run().await;
         errand::carry_out_noted(backend).await;
-        let Some(won) = all.or(round)? else { break };
         let in_vain = won.is_empty();
         all.admit(won);
         if in_vain {
@@ -139,6 +139,10 @@ impl Tasks {
     }
 }
 
+/// Rounds of one claim in which a limit cannot be asked: whoever stands under it is passed over, but a
+/// store that is away is not asked for a whole crowd.
+const FAULTS_MOST: u32 = 3;
+
 /// Sets executions aside, whether they stand under limits or not, until one is let in or nobody is
 /// left: first `reach` at a time, then ever more. So a crowd that a limit keeps back is passed in few
 /// steps, and whoever stands behind it still comes in turn.
@@ -149,16 +153,23 @@ async fn look_on<B: Backend + ?Sized>(
     prize: Prize,
 ) -> Result<Vec<Won>, EngineError> {
     let mut wider = Claim { max: reach, sets_aside: true, ..claim.clone() };
+    let mut faults = 0;
     loop {
         wider.max = wider.max.min(limits::CLAIM_TASKS);
         let Claimed { applicants, .. } = backend.take(wider.clone(), Duration::ZERO).await?;
         if applicants.is_empty() {
             return Ok(Vec::new());
         }
-        let won = Round::new(backend, claim, applicants, prize).run().await?;
+        let Outcome { won, fault } = Round::new(backend, claim, applicants, prize).run().await;
         errand::carry_out_noted(backend).await;
         if !won.is_empty() {
             return Ok(won);
+        }
+        if let Some(fault) = fault {
+            faults += 1;
+            if faults == FAULTS_MOST {
+                return Err(fault);
+            }
         }
         wider.max *= 2;
     }
@@ -203,7 +214,9 @@ struct Round<'a, B: ?Sized> {
     claim: &'a Claim,
     prize: Prize,
     under_way: Vec<UnderWay>,
+    /// What is left to do for those who are not let in.
     blocked: Vec<Command>,
+    fault: Option<EngineError>,
 }
 
 /// What those get who are let in.
@@ -218,112 +231,122 @@ enum Won {
     Grant(ClaimGrant),
 }
 
+/// What one round came to.
+struct Outcome {
+    won: Vec<Won>,
+    /// Why a limit could not be asked. Whoever stands under it stays set aside for a moment.
+    fault: Option<EngineError>,
+}
+
 impl<'a, B: Backend + ?Sized> Round<'a, B> {
     fn new(backend: &'a B, claim: &'a Claim, applicants: Vec<Applicant>, prize: Prize) -> Self {
         let under_way = applicants.into_iter().map(|applicant| UnderWay::new(applicant, &[]));
-        Self { backend, claim, prize, under_way: under_way.collect(), blocked: Vec::new() }
+        let (under_way, blocked, fault) = (under_way.collect(), Vec::new(), None);
+        Self { backend, claim, prize, under_way, blocked, fault }
     }
 
-    async fn run(mut self) -> Result<Vec<Won>, EngineError> {
-        let outcome = self.ask_all().await;
-        if outcome.is_err() {
-            // What cannot be asked blocks nothing for good: all of it goes back.
-            let left = std::mem::take(&mut self.under_way);
-            self.let_fall(left).await;
+    /// Asks no more quota policies at a time than there is something to win, unless all are refused:
+    /// what is asked for and not used is kept from others meanwhile.
+    async fn run(mut self) -> Outcome {
+        self.ask_budgets().await;
+        let most = self.claim.max as usize;
+        let (mut won, mut reach) = (Vec::new(), most);
+        while won.len() < most && !self.under_way.is_empty() {
+            let rest = self.under_way.split_off(reach.min(self.under_way.len()));
+            let asked = std::mem::replace(&mut self.under_way, rest);
+            let admitted = self.ask_quotas(asked).await;
+            let more = self.hand_out(admitted, most - won.len()).await;
+            reach = if more.is_empty() { reach * 2 } else { most - won.len() - more.len() };
+            won.extend(more);
         }
-        let won = self.hand_out().await;
-        let blocked = std::mem::take(&mut self.blocked);
-        if !blocked.is_empty() {
-            // One that changed meanwhile is where it belongs.
-            self.backend.apply(blocked).await;
-        }
-        outcome.map(|()| won)
+        let rest = std::mem::take(&mut self.under_way);
+        self.let_fall(rest).await;
+        self.keep_back().await;
+        Outcome { won, fault: self.fault }
     }
 
-    async fn ask_all(&mut self) -> Result<(), EngineError> {
-        self.ask_budgets().await?;
-        while self.ask_quotas().await? {}
-        Ok(())
-    }
-
-    async fn ask_budgets(&mut self) -> Result<(), EngineError> {
+    async fn ask_budgets(&mut self) {
         let all = self.under_way.iter().flat_map(|it| &it.applicant.standing.budget_ids);
-        let asked: HashSet<BudgetId> = all.copied().collect();
-        let questions = asked.into_iter().map(|budget_id| GetBudgetStatus { budget_id }).collect();
-        let found = self.backend.ask_all(questions).await?.into_iter().flatten();
-        let used_up = found.filter_map(|status| Some((status.budget_id, status.blocked_by?)));
-        let used_up: HashMap<BudgetId, Breach> = used_up.collect();
+        let asked: Vec<BudgetId> = all.copied().collect::<HashSet<_>>().into_iter().collect();
+        let questions = asked.iter().map(|&budget_id| GetBudgetStatus { budget_id }).collect();
+        let mut found: HashMap<BudgetId, Option<Breach>> = HashMap::new();
+        for (budget_id, status) in asked.into_iter().zip(self.backend.ask_all(questions).await) {
+            match status {
+                Ok(status) => {
+                    found.insert(budget_id, status.and_then(|status| status.blocked_by));
+                }
+                Err(error) => self.fault = Some(error),
+            }
+        }
         let blocked = &mut self.blocked;
         self.under_way.retain(|it| {
-            let mut budgets = it.applicant.standing.budget_ids.iter();
-            let breach = budgets.find_map(|id| used_up.get(id).map(|breach| (*id, breach)));
-            let Some((id, Breach { dimension, current, limit })) = breach else { return true };
+            let budget_ids = &it.applicant.standing.budget_ids;
+            if !budget_ids.iter().all(|id| found.contains_key(id)) {
+                return false;
+            }
+            let used_up = |id: &BudgetId| found.get(id)?.as_ref().map(|breach| (*id, breach));
+            let Some((id, Breach { dimension, current, limit })) =
+                budget_ids.iter().find_map(used_up)
+            else {
+                return true;
+            };
             let detail = format!("budget {id}: {dimension} is at {current} of {limit}");
             blocked.push(it.block(AdmissionReason::Budget, LimitId::Budget(id), detail));
             false
         });
-        Ok(())
     }
 
-    /// Asks the next policy of each: whether there was any.
-    async fn ask_quotas(&mut self) -> Result<bool, EngineError> {
-        let mut asked = Vec::new();
-        let mut commands: Vec<Command> = Vec::new();
-        for (at, it) in self.under_way.iter_mut().enumerate() {
-            if let Some(quota_policy_id) = it.left.next() {
-                asked.push((at, quota_policy_id));
-                commands.push(it.check(quota_policy_id).into());
-            }
-        }
-        if commands.is_empty() {
-            return Ok(false);
-        }
-        let replies = self.backend.apply(commands).await;
-        let mut refused: HashMap<usize, Command> = HashMap::new();
-        let mut failed = None;
-        for ((at, id), reply) in asked.into_iter().zip(replies) {
-            let it = &mut self.under_way[at];
-            match it.note(id, reply) {
-                Ok(None) => {}
-                Ok(Some(Refusal { detail, .. })) => {
-                    let block = it.block(AdmissionReason::Quota, LimitId::Quota(id), detail.into());
-                    refused.insert(at, block);
+    /// Asks the quota policies of each in order: those whom all of them let in.
+    async fn ask_quotas(&mut self, mut under_way: Vec<UnderWay>) -> Vec<UnderWay> {
+        loop {
+            let mut asked = Vec::new();
+            let mut commands: Vec<Command> = Vec::new();
+            for (at, it) in under_way.iter_mut().enumerate() {
+                if let Some(quota_policy_id) = it.left.next() {
+                    asked.push((at, quota_policy_id));
+                    commands.push(it.check(quota_policy_id).into());
                 }
-                Err(error) => failed = Some(error),
             }
+            if commands.is_empty() {
+                return under_way;
+            }
+            let replies = self.backend.apply(commands).await;
+            let mut out: HashSet<usize> = HashSet::new();
+            for ((at, id), reply) in asked.into_iter().zip(replies) {
+                let it = &mut under_way[at];
+                match it.note(id, reply) {
+                    Ok(None) => continue,
+                    Ok(Some(Refusal { detail, .. })) => {
+                        let (by, detail) = (LimitId::Quota(id), detail.into());
+                        self.blocked.push(it.block(AdmissionReason::Quota, by, detail));
+                        // A slot of another policy is not kept from others.
+                        self.blocked.extend(it.releases());
+                    }
+                    // A slot that it may have got asks its execution later.
+                    Err(error) => self.fault = Some(error),
+                }
+                out.insert(at);
+            }
+            let mut at = 0..;
+            under_way.retain(|_| at.next().is_none_or(|at| !out.contains(&at)));
         }
-        self.set_down(refused).await;
-        failed.map_or(Ok(true), Err)
     }
 
-    /// Those who were refused give back what they hold.
-    async fn set_down(&mut self, mut refused: HashMap<usize, Command>) {
-        let mut releases: Vec<Command> = Vec::new();
-        let mut kept = Vec::with_capacity(self.under_way.len());
-        for (at, it) in std::mem::take(&mut self.under_way).into_iter().enumerate() {
-            match refused.remove(&at) {
-                Some(block) => {
-                    releases.extend(it.releases());
-                    self.blocked.push(block);
-                }
-                None => kept.push(it),
-            }
-        }
-        self.under_way = kept;
-        if !releases.is_empty() {
-            // A pending slot that is not given back asks its execution later.
-            self.backend.apply(releases).await;
+    /// Keeps back whom a limit did not let in. One that changed meanwhile is where it belongs.
+    async fn keep_back(&mut self) {
+        if !self.blocked.is_empty() {
+            self.backend.apply(std::mem::take(&mut self.blocked)).await;
         }
     }
 
     /// Leases those whom all their limits let in, or grants them, as many as were asked for.
-    async fn hand_out(&mut self) -> Vec<Won> {
-        let mut under_way = std::mem::take(&mut self.under_way);
-        let most = (self.claim.max as usize).min(under_way.len());
-        let mut lost = under_way.split_off(most);
-        let commands = under_way.iter().map(|it| it.take(self.claim, self.prize)).collect();
+    async fn hand_out(&mut self, mut under_way: Vec<UnderWay>, most: usize) -> Vec<Won> {
+        let mut lost = under_way.split_off(most.min(under_way.len()));
+        let mut commands: Vec<_> =
+            under_way.iter().map(|it| it.take(self.claim, self.prize)).collect();
+        commands.append(&mut self.blocked);
         let replies =
-            if under_way.is_empty() { Vec::new() } else { self.backend.apply(commands).await };
+            if commands.is_empty() { Vec::new() } else { self.backend.apply(commands).await };
         let mut won = Vec::with_capacity(under_way.len());
         for (it, reply) in under_way.into_iter().zip(replies) {
             match reply {

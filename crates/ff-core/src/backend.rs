@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures_util::stream::{self, StreamExt as _};
 use serde::Serialize;
 
 use crate::act::{self, Acts, CancelWholeFlow, ExplainWhole};
@@ -171,14 +171,14 @@ pub trait BackendExt: Backend {
         async move { Q::answer(pending.await?) }
     }
 
-    /// Asks many questions at once, a few dozen at a time, and answers in the same order.
+    /// Asks many questions at once, a few dozen at a time, and answers each in the same order.
     fn ask_all<Q: Question>(
         &self,
         questions: Vec<Q>,
-    ) -> impl Future<Output = Result<Vec<Q::Answer>, EngineError>> + Send {
+    ) -> impl Future<Output = Vec<Result<Q::Answer, EngineError>>> + Send {
         let pending = questions.into_iter().map(|question| self.query(question.into()));
         let answers = stream::iter(pending.collect::<Vec<_>>()).buffered(ASKED_AT_ONCE);
-        answers.map(|answer| Q::answer(answer?)).try_collect()
+        answers.map(|answer| Q::answer(answer?)).collect()
     }
 
     /// Why an execution is where it is, and what would change it; none if there is no such.

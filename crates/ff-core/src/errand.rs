@@ -11,8 +11,8 @@ use crate::id::{BudgetId, ExecutionId, Namespace, QuotaPolicyId, WorkerInstanceI
 use crate::limits;
 use crate::operation::{
     AdmissionVoided, AttachBudget, BudgetErrand, Command, ConfirmAdmission, Errand,
-    NoteCancellations, ReleaseAdmission, Reply, SettleBudget, SettleSlots, SettleWaking, Unblock,
-    Unblocked, VoidAdmission,
+    NoteCancellations, ReleaseAdmission, Reply, SettleBudget, SettleSlots, SettleWaking, SlotEnd,
+    Unblock, Unblocked, VoidAdmission,
 };
 use crate::state::{BlockingReason, BudgetScope, CancelNotice, LimitId, OwedSlot, SlotId};
 use crate::{routes, unblock};
@@ -139,7 +139,7 @@ async fn give_back<B: Backend + ?Sized>(
 ) -> Result<(), EngineError> {
     let releases = owed.iter().map(|owed| {
         let slot = SlotId { execution_id, lease_epoch: owed.lease_epoch };
-        ReleaseAdmission { quota_policy_id: owed.quota_policy_id, slot }
+        ReleaseAdmission::of_lease(owed.quota_policy_id, slot)
     });
     let replies = backend.apply(releases.map(Command::from).collect()).await;
     let mut failed = None;
@@ -200,7 +200,7 @@ async fn ask<B: Backend + ?Sized>(
                 ConfirmAdmission { quota_policy_id, slot }.into()
             }
             Err(error) if error.refusal().is_none() => return Err(error),
-            _ => ReleaseAdmission { quota_policy_id, slot }.into(),
+            _ => ReleaseAdmission { quota_policy_id, slot, why: SlotEnd::NoLease }.into(),
         });
     }
     backend.apply(commands).await.into_iter().try_for_each(settled)

@@ -151,6 +151,9 @@ impl Timers {
             }
             let ticked = backend.call(Tick { home: home.clone(), most }).await?;
             round.homes += usize::from(tick == 0 && !ticked.fired.is_empty());
+            if tick == 0 {
+                round.result.errors += ticked.broken;
+            }
             for (kind, count) in &ticked.fired {
                 report.add(kind.scanner(), *count);
                 round.result.processed += count;

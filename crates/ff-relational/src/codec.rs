@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Each is raised whenever the form of the record changes.
-const EXECUTION: u8 = 7;
-const DOCUMENT: u8 = 3;
+const EXECUTION: u8 = 8;
+const DOCUMENT: u8 = 4;
 const ATTEMPT: u8 = 4;
 const KEYRING: u8 = 2;
 const EVENT: u8 = 3;

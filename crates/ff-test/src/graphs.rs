@@ -172,6 +172,20 @@ impl World {
 }
 
 impl Drawing {
+    /// One more member; its id is beside those of the others.
+    pub fn member(mut self, member: &str) -> Self {
+        let first = &self.submit.members[0].submit;
+        let execution_id = ExecutionId::new(first.execution_id.partition(), Uuid::now_v7());
+        let submit = Submit { execution_id, ..first.clone() };
+        self.submit.members.push(GraphMember { name: name(member), submit });
+        self
+    }
+
+    pub fn more_edges(mut self, edges: &[&str]) -> Self {
+        self.submit.edges.extend(edges.iter().map(|edge| edge_of(edge)));
+        self
+    }
+
     /// Another kind for the edges given so far, by `["a>b"]`.
     pub fn kind(mut self, edge: &str, kind: EdgeKind) -> Self {
         let wanted = edge_of(edge);

@@ -7,7 +7,7 @@ use ff_core::backend::BackendExt;
 use ff_core::error::Code;
 use ff_core::event::{Detail, Event};
 use ff_core::id::{
-    BudgetId, Dimension, ExecutionId, IdempotencyKey, Namespace, QuotaPolicyId, Subject,
+    BudgetId, Dimension, ExecutionId, IdempotencyKey, LeaseId, Namespace, QuotaPolicyId, Subject,
 };
 use ff_core::limits;
 use ff_core::operation::{
@@ -89,7 +89,8 @@ pub fn first_lease(execution_id: ExecutionId) -> SlotId {
 }
 
 pub fn check(quota_policy_id: QuotaPolicyId, slot: SlotId) -> CheckAdmission {
-    CheckAdmission { quota_policy_id, slot, opens_attempt: true, score: 0 }
+    let claimant = LeaseId::new(Uuid::nil());
+    CheckAdmission { quota_policy_id, slot, claimant, opens_attempt: true, score: 0 }
 }
 
 impl World {
@@ -156,7 +157,7 @@ impl World {
         quota_policy_id: QuotaPolicyId,
         slot: SlotId,
     ) -> AdmissionReleased {
-        self.act(ReleaseAdmission { quota_policy_id, slot }).await
+        self.act(ReleaseAdmission::of_lease(quota_policy_id, slot)).await
     }
 }
 

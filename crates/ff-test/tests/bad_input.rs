@@ -272,11 +272,7 @@ fn limits_command() -> impl Strategy<Value = Command> {
             ..check(id, slot)
         }
         .into()),
-        (policy_id(), slot()).prop_map(|(quota_policy_id, slot)| ReleaseAdmission {
-            quota_policy_id,
-            slot
-        }
-        .into()),
+        (policy_id(), slot()).prop_map(|(id, slot)| ReleaseAdmission::of_lease(id, slot).into()),
         Just(Tick { home: None, most: 100 }.into()),
     ]
 }

@@ -191,7 +191,7 @@ async fn an_admission_is_one_call() {
     assert_eq!(writes, CLAIMS);
     assert!(reads <= CLAIMS / 32, "{reads} reads for {CLAIMS} admissions");
     for slot in slots {
-        let freed = store.call(ReleaseAdmission { quota_policy_id: id, slot }).await;
+        let freed = store.call(ReleaseAdmission::of_lease(id, slot)).await;
         assert_eq!(freed, Ok(AdmissionReleased { freed: 1, wake: Vec::new() }));
     }
     assert_sound(&store).await;

@@ -91,6 +91,7 @@ fn record() -> Record {
             expires_at: AT,
             slots: Vec::new(),
             lapsed: false,
+            recalled: false,
         }),
         last_event_id: EventId { home: Home::partition(7), number: 9 },
         trace_context: Some("t".to_owned()),

@@ -24,8 +24,12 @@ local function entry_number(id)
   return tonumber(string.sub(id, 3))
 end
 
--- Appends `count` framed events: the number of the first.
+-- Appends `count` framed events: the number of the first. More than an entry numbers would run into
+-- the numbers of the entry before.
 local function append_events(prefix, home, events, count)
+  if count > NUMBERS then
+    error('an entry of the log has numbers for ' .. NUMBERS .. ' events, not for ' .. count)
+  end
   local id = redis.call('XADD', log_key(prefix, home), '0-*', 'e', events)
   return entry_number(id) * NUMBERS - count + 1
 end

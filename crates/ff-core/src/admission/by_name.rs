@@ -5,10 +5,10 @@ use crate::act::{self, TakeUp};
 use crate::backend::{Backend, BackendExt};
 use crate::errand;
 use crate::error::{Code, EngineError};
-use crate::id::{BudgetId, ExecutionId};
+use crate::id::{BudgetId, ExecutionId, LeaseId};
 use crate::operation::{
-    ClaimExecution, ClaimResumedExecution, IssueGrantAndClaim, Operation, ReclaimExecution,
-    ReportToAll, ReportUsage, TakenSlots, UsageReported,
+    Applicant, ClaimExecution, ClaimResumedExecution, IssueGrantAndClaim, Operation,
+    ReclaimExecution, ReportToAll, ReportUsage, TakenSlots, UsageReported,
 };
 use crate::read::ReadStanding;
 
@@ -29,7 +29,8 @@ pub(crate) async fn take_up<B: Backend + ?Sized, O: ByName>(
     let Some(found) = backend.ask(ReadStanding { execution_id }).await? else {
         return backend.call(op).await;
     };
-    let mut it = UnderWay::new(found.applicant, &found.held);
+    let applicant = Applicant { lease_id: op.lease_id(), ..found.applicant };
+    let mut it = UnderWay::new(applicant, &found.held);
     while let Some(id) = it.left.next() {
         let reply = backend.apply(vec![it.check(id).into()]).await.pop();
         let reply = reply.unwrap_or_else(|| Err(EngineError::bug("no reply to a command")));
@@ -52,6 +53,9 @@ pub(crate) async fn take_up<B: Backend + ?Sized, O: ByName>(
 pub trait ByName: Operation + Clone {
     fn named(&self) -> ExecutionId;
 
+    /// Of the lease that it makes.
+    fn lease_id(&self) -> LeaseId;
+
     fn with_slots(self, slots: TakenSlots) -> Self;
 }
 
@@ -60,6 +64,10 @@ macro_rules! by_name {
         impl ByName for $operation {
             fn named(&self) -> ExecutionId {
                 self.execution_id
+            }
+
+            fn lease_id(&self) -> LeaseId {
+                self.lease_id
             }
 
             fn with_slots(self, slots: TakenSlots) -> Self {

@@ -5,7 +5,7 @@ use crate::error::{Code, EngineError, Refusal};
 use crate::id::QuotaPolicyId;
 use crate::operation::{
     Admission, Applicant, BlockForAdmission, CheckAdmission, Claim, ClaimAdmitted, Command,
-    GrantAdmitted, ReleaseAdmission, Reply,
+    GrantAdmitted, ReleaseAdmission, Reply, SlotEnd,
 };
 use crate::state::{AdmissionReason, LimitId, SlotId};
 
@@ -62,14 +62,15 @@ impl UnderWay {
         CheckAdmission {
             quota_policy_id,
             slot: self.slot(),
+            claimant: self.applicant.lease_id,
             opens_attempt: self.applicant.opens_attempt,
             score: self.applicant.score,
         }
     }
 
     pub(super) fn releases(&self) -> impl Iterator<Item = Command> {
-        let slot = self.slot();
-        let release = move |quota_policy_id| ReleaseAdmission { quota_policy_id, slot }.into();
+        let (slot, why) = (self.slot(), SlotEnd::Unused(self.applicant.lease_id));
+        let release = move |quota_policy_id| ReleaseAdmission { quota_policy_id, slot, why }.into();
         self.slots.clone().into_iter().map(release)
     }
 

@@ -12,7 +12,7 @@ use crate::operation::{
 };
 use crate::state::{
     AdmissionBlock, AdmissionReason, CancelSource, Cancellation, Execution, Failure, FailureClass,
-    Grant, GrantKind, HardAction, LimitId, Phase,
+    Grant, GrantKind, HardAction, LimitId, Phase, Runnable,
 };
 use crate::time::TimestampMs;
 
@@ -29,10 +29,13 @@ pub(super) fn block(
     if draft.execution.phase.claimable().is_none() {
         return Err(not_eligible(&draft.execution).into());
     }
-    let aside = draft.execution.phase.grant().map(|grant| grant.kind) == Some(GrantKind::Admission);
-    if let Some(limit) = op.by.filter(|_| aside)
-        && !stands_under(facts, &draft.execution, limit)?
-    {
+    let aside = draft.aside();
+    let recalled = reason == AdmissionReason::Quota && aside.is_some_and(|grant| grant.recalled);
+    let lifted = match op.by.filter(|_| aside.is_some()) {
+        Some(limit) => !stands_under(facts, &draft.execution, limit)?,
+        None => false,
+    };
+    if recalled || lifted {
         // The claim that set it aside knew less: it goes back to where it was.
         draft.take_grant_back();
         return Ok(draft.answer(Settled::AlreadySatisfied));
@@ -58,6 +61,9 @@ pub(super) fn unblock(
 ) -> Result<Step<Unblocked>, Halt> {
     let expected = admission_reason(op.expected)?;
     let mut draft = Draft::of(existing(facts, op.execution_id)?, now);
+    if expected == AdmissionReason::Quota && draft.recall() {
+        return Ok(draft.answer(Unblocked { claimable: true }));
+    }
     if !draft.admit(expected) {
         return Err(not_eligible(&draft.execution).into());
     }
@@ -135,7 +141,7 @@ pub(super) fn end_for_budget(
         HardAction::Cancel => {
             let from = draft.execution.public_state();
             let source = CancelSource::Custom(BUDGET_EXCEEDED.to_owned());
-            draft.cancel(Cancellation { reason, source, from }, facts.settings());
+            draft.cancel(Cancellation { reason, source, from, by_group: false }, facts.settings());
         }
         HardAction::Fail => {
             let class = FailureClass::Permanent;
@@ -152,6 +158,21 @@ fn not_eligible(execution: &Execution) -> Refusal {
 }
 
 impl Draft {
+    /// The grant by which a claim has set it aside, while it lives.
+    fn aside(&self) -> Option<&Grant> {
+        let grant = self.execution.phase.grant()?;
+        (grant.kind == GrantKind::Admission && !grant.is_over(self.now)).then_some(grant)
+    }
+
+    /// Tells the claim that has set it aside, should it be about to keep it back.
+    fn recall(&mut self) -> bool {
+        let is_aside = self.aside().is_some();
+        if let Phase::Runnable(Runnable { grant: Some(grant), .. }) = &mut self.execution.phase {
+            grant.recalled |= is_aside;
+        }
+        is_aside
+    }
+
     fn take_grant_back(&mut self) {
         if let Phase::Runnable(runnable) = &mut self.execution.phase {
             runnable.grant = None;

@@ -36,7 +36,8 @@ pub(super) fn cancel(
             }
         }
     };
-    let cancellation = Cancellation { reason: op.reason.clone(), source: op.source.clone(), from };
+    let (reason, source) = (op.reason.clone(), op.source.clone());
+    let cancellation = Cancellation { reason, source, from, by_group: false };
     draft.cancel(cancellation, facts.settings());
     draft.remember(op.fence, LeaseEndReply::Cancelled { from });
     Ok(Step::done(Cancelled { from, replayed: false }, draft.finish().into()))

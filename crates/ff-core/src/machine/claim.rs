@@ -144,6 +144,7 @@ pub fn set_aside(execution: Arc<Execution>, terms: &LeaseTerms, now: TimestampMs
         expires_at: now.after(limits::SLOT_PENDING_MS),
         slots: Vec::new(),
         lapsed: false,
+        recalled: false,
     });
     draft.finish()
 }

@@ -49,6 +49,7 @@ pub(super) fn issue(
         expires_at: now.after(op.grant_ttl_ms),
         slots: Vec::new(),
         lapsed: false,
+        recalled: false,
     };
     give(draft, grant, &op.capabilities)
 }
@@ -84,6 +85,7 @@ pub(super) fn issue_reclaim(
         expires_at: now.after(op.grant_ttl_ms),
         slots: Vec::new(),
         lapsed: false,
+        recalled: false,
     };
     Ok(give(draft, grant, &op.capabilities)?.map(IssuedReclaimGrant::Granted))
 }
@@ -144,6 +146,7 @@ pub(super) fn grant_admitted(
         expires_at: now.after(op.grant_ttl_ms),
         slots: op.slots.clone(),
         lapsed: false,
+        recalled: false,
     };
     let reply = ClaimGrant::new(op.execution_id, grant.expires_at);
     draft.set_grant(grant);
@@ -225,7 +228,7 @@ fn arrive(facts: &impl Facts, id: ExecutionId, now: TimestampMs) -> Result<Draft
     if let Some(reason) = flow::stopped(facts, &draft.execution)? {
         let from = draft.execution.public_state();
         let source = CancelSource::FlowCascade;
-        draft.cancel(Cancellation { reason, source, from }, facts.settings());
+        draft.cancel(Cancellation { reason, source, from, by_group: false }, facts.settings());
     }
     Ok(draft)
 }

@@ -62,7 +62,7 @@ pub(super) fn again(draft: &mut Draft) {
 }
 
 /// A relative deadline counts from now; an absolute one holds only while it is in the future.
-fn deadline(about: &About, now: TimestampMs) -> Option<TimestampMs> {
+pub(super) fn deadline(about: &About, now: TimestampMs) -> Option<TimestampMs> {
     let absolute = about.execution_deadline_at.filter(|at| *at > now);
     Execution::deadline_from(&About { execution_deadline_at: absolute, ..about.clone() }, now)
 }

@@ -61,14 +61,16 @@ pub enum Family {
     Holder,
     /// Slots that are to be confirmed, in order.
     PendingSlot,
-    /// Executions that wait for a slot, the best at the root of a heap.
+    /// Executions that wait for a slot and a place in the window, the best at the root of a heap.
     Waiting,
+    /// The same of those that wait for a slot alone.
+    Resuming,
     /// Executions that stand among them.
     Waiter,
 }
 
 impl Family {
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Signal,
         Self::SignalBody,
         Self::SignalKey,
@@ -95,6 +97,7 @@ impl Family {
         Self::Holder,
         Self::PendingSlot,
         Self::Waiting,
+        Self::Resuming,
         Self::Waiter,
     ];
 
@@ -134,6 +137,7 @@ impl Family {
             Self::PendingSlot => 39,
             Self::Waiting => 40,
             Self::Waiter => 41,
+            Self::Resuming => 42,
         }
     }
 }

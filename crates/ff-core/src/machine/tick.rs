@@ -1,5 +1,7 @@
 //! What time does: the tick, and its parts for one execution.
 
+use std::collections::BTreeSet;
+
 use super::document::Fired as FiredDocument;
 use super::draft::{Draft, Halt};
 use super::facts::Settings;
@@ -16,41 +18,61 @@ use crate::time::TimestampMs;
 pub(super) fn tick(facts: &impl Facts, op: &Tick, now: TimestampMs) -> Result<Step<Ticked>, Halt> {
     let due = facts.due(op.home.as_ref(), now, op.most as usize)?;
     want(facts, &due.ids)?;
-    let mut ticked = Ticked { more: !due.complete, ..Ticked::default() };
-    let mut scene = flow::Scene::new(facts, now);
-    let mut documents = Vec::new();
-    let mut needs = Needs::default();
-    for of in due.ids {
-        // What came before in this tick may have changed what is due.
-        let fired = match of {
-            Subject::Execution(id) => fire(&mut scene, id)?,
-            Subject::Document(id) if id.kind == DocumentKind::Flow => scene.work_if_due(&id)?,
-            Subject::Document(id) => match fire_document(facts, &id, now) {
-                Ok(fired) => fired.map(|(kind, changed)| {
-                    documents.push(changed);
-                    kind
-                }),
-                // What a document lacks is loaded together with what the others lack.
-                Err(Halt::Needs(lacking)) => {
-                    needs.merge(lacking);
-                    None
-                }
-                // One that is broken holds up nothing behind it.
-                Err(Halt::Refused(_)) => None,
-            },
-        };
-        if let Some(kind) = fired {
-            ticked.count(kind);
+    // One that is broken holds up nothing: the others are carried out without it.
+    let mut broken = BTreeSet::new();
+    let (mut ticked, mut changes) = loop {
+        match carry_out(facts, &due.ids, &broken, now) {
+            Ok(done) => break done,
+            Err((of, Halt::Refused(_))) if broken.insert(of) => {}
+            Err((_, halt)) => return Err(halt),
         }
-    }
-    needs.into_result()?;
-    let mut changes = scene.finish();
-    changes.documents.append(&mut documents);
+    };
+    ticked.broken += u32::try_from(broken.len()).unwrap_or(u32::MAX);
     // One transition a step: what is due after this one is found by the next tick.
-    ticked.more |= is_due(&changes, now);
+    ticked.more = !due.complete || is_due(&changes, now);
     ticked.errands = changes.errands();
     changes.told = true;
     Ok(Step::done(ticked, changes))
+}
+
+/// Carries out what is due of some, in their order; or says of which it could not be done.
+fn carry_out(
+    facts: &impl Facts,
+    due: &[Subject],
+    broken: &BTreeSet<usize>,
+    now: TimestampMs,
+) -> Result<(Ticked, Changes), (usize, Halt)> {
+    let mut ticked = Ticked::default();
+    let mut scene = flow::Scene::new(facts, now);
+    let mut documents = Vec::new();
+    let mut needs = Needs::default();
+    for (at, of) in due.iter().enumerate().filter(|(at, _)| !broken.contains(at)) {
+        // What came before in this tick may have changed what is due.
+        let fired = match of {
+            Subject::Execution(id) => fire(&mut scene, *id),
+            Subject::Document(id) if id.kind == DocumentKind::Flow => scene.work_if_due(id),
+            Subject::Document(id) => match fire_document(facts, id, now) {
+                // What a document lacks is loaded together with what the others lack.
+                Err(Halt::Needs(lacking)) => {
+                    needs.merge(lacking);
+                    Ok(None)
+                }
+                fired => fired.map(|fired| {
+                    fired.map(|(kind, changed)| {
+                        documents.push(changed);
+                        kind
+                    })
+                }),
+            },
+        };
+        if let Some(kind) = fired.map_err(|halt| (at, halt))? {
+            ticked.count(kind);
+        }
+    }
+    needs.into_result().map_err(|needs| (due.len(), needs.into()))?;
+    let mut changes = scene.finish();
+    changes.documents.append(&mut documents);
+    Ok((ticked, changes))
 }
 
 /// Whether something that a step has changed is due at once.

@@ -35,7 +35,7 @@ impl Draft {
             at: self.now,
             cancellation,
             kept_until: self.now.after(kept_ms),
-            delay: None,
+            underneath: None,
         });
     }
 
@@ -76,12 +76,14 @@ impl Draft {
     /// It can never run.
     pub(super) fn skip(&mut self, settings: &Settings) {
         let going_on = match &self.execution.phase {
-            Phase::Runnable(Runnable { causes, .. }) => causes.delay,
-            _ => None,
+            Phase::Runnable(Runnable { causes: Causes { delay, hold, .. }, .. }) => {
+                Causes { delay: *delay, hold: hold.clone(), ..Causes::default() }
+            }
+            _ => Causes::default(),
         };
         self.end(Outcome::Skipped, None, settings);
-        if let Phase::Terminal(Terminal { delay, .. }) = &mut self.execution.phase {
-            *delay = going_on;
+        if let Phase::Terminal(Terminal { underneath, .. }) = &mut self.execution.phase {
+            *underneath = (going_on != Causes::default()).then(|| Box::new(going_on));
         }
         self.event(EventKind::Skipped);
     }

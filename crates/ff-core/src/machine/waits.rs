@@ -256,6 +256,7 @@ impl Draft {
                     reason: TIMED_OUT.to_owned(),
                     source: CancelSource::SystemTimeout,
                     from: PublicState::Suspended,
+                    by_group: false,
                 };
                 self.cancel(cancellation, settings);
             }

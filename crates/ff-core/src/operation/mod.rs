@@ -87,7 +87,7 @@ pub use progress::{Progressed, UpdateProgress};
 pub use quota::{
     Admission, AdmissionReleased, CheckAdmission, ConfirmAdmission, Confirmed, CreateQuotaPolicy,
     DeleteQuotaPolicy, QuotaChange, QuotaPolicyCreated, QuotaPolicyUpdated, ReleaseAdmission,
-    SettleWaking, UpdateQuotaPolicy,
+    SettleWaking, SlotEnd, UpdateQuotaPolicy,
 };
 pub use reconcile::{Part, Reconcile, Reconciled};
 pub use renew::{Renew, Renewed};

@@ -3,7 +3,7 @@
 use super::command::Shape;
 use crate::check::check_range;
 use crate::error::{Code, Refusal};
-use crate::id::{DocumentId, ExecutionId, Namespace, QuotaPolicyId};
+use crate::id::{DocumentId, ExecutionId, LeaseId, Namespace, QuotaPolicyId};
 use crate::limits;
 use crate::partition::PartitionConfig;
 use crate::state::{QuotaSpec, SlotId};
@@ -88,6 +88,8 @@ pub struct DeleteQuotaPolicy {
 pub struct CheckAdmission {
     pub quota_policy_id: QuotaPolicyId,
     pub slot: SlotId,
+    /// Who asks: the lease that the claim would make. Several claims may ask for one slot.
+    pub claimant: LeaseId,
     /// A claim that goes on with an attempt takes a slot and no place in the window.
     pub opens_attempt: bool,
     /// The place in the queue, should it have to wait: lowest first.
@@ -127,6 +129,20 @@ pub enum Confirmed {
 pub struct ReleaseAdmission {
     pub quota_policy_id: QuotaPolicyId,
     pub slot: SlotId,
+    pub why: SlotEnd,
+}
+
+/// Why a slot is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotEnd {
+    /// Its lease has ended.
+    LeaseOver,
+    /// The claim that asked for it makes no lease. Should others have asked for it too, it is theirs;
+    /// else its place in the window is free again.
+    Unused(LeaseId),
+    /// Its execution was asked and knows no such lease. Should somebody have asked for it since, it
+    /// stays.
+    NoLease,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -247,6 +263,13 @@ impl Shape for ConfirmAdmission {
 
     fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
         Some(DocumentId::quota_policy(self.quota_policy_id, partitions))
+    }
+}
+
+impl ReleaseAdmission {
+    /// Its lease has ended.
+    pub fn of_lease(quota_policy_id: QuotaPolicyId, slot: SlotId) -> Self {
+        Self { quota_policy_id, slot, why: SlotEnd::LeaseOver }
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Ticked {
     pub fired: Vec<(DueKind, u32)>,
     /// More is due: tick again at once.
     pub more: bool,
+    /// How many could not be carried out, because what is known of them is not sound.
+    pub broken: u32,
     /// What the caller must do elsewhere; told again until that has been settled.
     pub errands: Vec<Errand>,
 }
@@ -74,6 +76,7 @@ impl Ticked {
             self.add(*kind, *count);
         }
         self.more |= other.more;
+        self.broken += other.broken;
         self.errands.extend(other.errands.iter().cloned());
     }
 

@@ -65,7 +65,7 @@ impl QuotaPolicySnapshot {
             spec: policy.spec,
             created_at: policy.created_at,
             slots: policy.slots,
-            waiting: policy.waiting + u32::try_from(policy.resting.len()).unwrap_or(u32::MAX),
+            waiting: policy.in_line() + u32::try_from(policy.resting.len()).unwrap_or(u32::MAX),
             window_opens_at: policy.opens_at(),
             overdue: policy.overdue.clone(),
         }

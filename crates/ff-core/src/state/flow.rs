@@ -35,6 +35,8 @@ pub struct Flow {
     pub judging: bool,
     /// It is on its way out with all its members.
     pub removing: bool,
+    /// Some member has waited for others: who waits for whom is more than the edges say.
+    pub waits: bool,
     /// Members of the submitted graph.
     pub folded: u32,
     /// Edges of the submitted graph have ids that count up from here.

@@ -20,6 +20,9 @@ pub struct Grant {
     /// Its time is over and the execution is back in its queue. It is kept so that a late claim
     /// learns why it is refused.
     pub lapsed: bool,
+    /// A quota policy has let the execution in since a claim has set it aside: that claim's word that
+    /// it did not comes too late.
+    pub recalled: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -21,6 +21,8 @@ pub struct Member {
     pub outs: u32,
     /// How many of its outgoing edges have been looked at since it ended.
     pub resolved: u32,
+    /// What is left of taking back what the generation before has resolved.
+    pub taking_back: Option<Box<TakingBack>>,
     /// Members that wait for its end.
     pub parents: Vec<Parent>,
     /// How often it has waited for children, and for how many the last time.
@@ -28,6 +30,31 @@ pub struct Member {
     pub children: u32,
     /// The attempt that waited the last time.
     pub waiting_attempt: u32,
+}
+
+/// Outgoing edges of a replayed member that are still to be taken back: more than one step does.
+/// Until then they count in their groups as the generation before has resolved them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakingBack {
+    /// That of the generation before.
+    pub outcome: Outcome,
+    /// Those left are `from..to`.
+    pub from: u32,
+    pub to: u32,
+    /// Those from here on were never resolved.
+    pub resolved: u32,
+    pub reach: Reach,
+    /// Edges that were applied meanwhile, and never counted.
+    pub except: Vec<u32>,
+}
+
+/// How far a replay goes beyond its member and what was skipped because of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reach {
+    /// Downstreams that ran are replayed too.
+    pub descendants: bool,
+    /// So are upstreams that were cancelled because a group could not be satisfied any more.
+    pub siblings: bool,
 }
 
 /// A member that waits for the end of another.
@@ -174,6 +201,13 @@ impl Join {
                 matches!(then, OnSatisfied::CancelRemaining)
             }
         }
+    }
+}
+
+impl TakingBack {
+    /// Whether an edge counts as the generation before has resolved it.
+    pub fn counts(&self, slot: u32) -> bool {
+        (self.from..self.to.min(self.resolved)).contains(&slot) && !self.except.contains(&slot)
     }
 }
 

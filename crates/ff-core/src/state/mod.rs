@@ -50,7 +50,8 @@ pub use key::{Access, ApiKey, Scope, SecretHash};
 pub use lane::{Lane, LaneState};
 pub use listing::{List, Listing, ListingPosition, Relisted};
 pub use member::{
-    Counted, EdgeKind, EdgeState, Group, GroupState, Join, Member, OnSatisfied, Parent, Recounted,
+    Counted, EdgeKind, EdgeState, Group, GroupState, Join, Member, OnSatisfied, Parent, Reach,
+    Recounted, TakingBack,
 };
 pub use namespace::NamespaceRecord;
 pub use phase::{

@@ -117,8 +117,8 @@ pub struct Terminal {
     pub cancellation: Option<Cancellation>,
     /// When the execution is removed.
     pub kept_until: TimestampMs,
-    /// Of one that was skipped: the delay that went on underneath, should it come back.
-    pub delay: Option<Delay>,
+    /// Of one that was skipped: the delay and the hold that went on underneath, should it come back.
+    pub underneath: Option<Box<Causes>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +127,8 @@ pub struct Cancellation {
     pub source: CancelSource,
     /// Public state before the cancel.
     pub from: PublicState,
+    /// A group has decided that it was an upstream of.
+    pub by_group: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

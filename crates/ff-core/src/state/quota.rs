@@ -33,8 +33,10 @@ pub struct QuotaPolicy {
     /// The slot to go on with when those that are held are looked at, and when.
     pub patrol: u32,
     pub patrol_at: Option<TimestampMs>,
-    /// Executions that wait in line.
+    /// Executions that wait in line: for a slot and a place in the window.
     pub waiting: u32,
+    /// Those that go on with an attempt, and wait for a slot alone.
+    pub resuming: u32,
     /// When it is looked whether somebody in line may come.
     pub wake_at: Option<TimestampMs>,
     /// Executions whose turn it is once their part of the jitter is over, and when that is.
@@ -146,6 +148,11 @@ impl QuotaPolicy {
     /// When the window lets somebody in, if it was ever full.
     pub(crate) fn opens_at(&self) -> Option<TimestampMs> {
         self.window.edge.map(|edge| edge.after(self.spec.window_ms()))
+    }
+
+    /// How many stand in line.
+    pub const fn in_line(&self) -> u32 {
+        self.waiting.saturating_add(self.resuming)
     }
 
     /// How many more slots may be taken.

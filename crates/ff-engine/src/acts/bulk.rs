@@ -134,9 +134,12 @@ async fn own(
     ids: &[ExecutionId],
 ) -> Result<Vec<ExecutionId>, EngineError> {
     let questions = ids.iter().map(|&execution_id| Describe { execution_id }).collect();
-    let records = backend.ask_all(questions).await?.into_iter().flatten();
-    let own = records.filter(|record| record.namespace == *namespace);
-    Ok(own.map(|record| record.execution_id).collect())
+    let mut own = Vec::with_capacity(ids.len());
+    for record in backend.ask_all(questions).await {
+        let record = record?.filter(|record| record.namespace == *namespace);
+        own.extend(record.map(|record| record.execution_id));
+    }
+    Ok(own)
 }
 
 fn search(filter: &Filter, cursor: Option<String>) -> Search {

@@ -122,11 +122,11 @@ async fn cancellations(
     }
     let questions =
         ended.iter().map(|lease| Describe { execution_id: lease.execution_id }).collect();
-    let records = backend.ask_all(questions).await?;
+    let records = backend.ask_all(questions).await;
     let now = backend.server_time_ms().await?;
     let mut found = Vec::new();
     for (lease, record) in ended.into_iter().zip(records) {
-        let Some(record) = record else { continue };
+        let Some(record) = record? else { continue };
         let lately =
             record.completed_at.is_some_and(|at| now.since(at) < limits::CANCELLATION_NEWS_MS);
         // The epoch says that no other lease came after this one.

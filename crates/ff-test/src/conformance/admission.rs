@@ -8,7 +8,7 @@ use ff_core::error::Code;
 use ff_core::id::{BudgetId, ExecutionId, FlowId, Namespace, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::{
-    Applicant, Attach, CheckAdmission, Claim, ClaimAdmitted, Command, CreateBudget, CreateFlow,
+    Applicant, Attach, CheckAdmission, ClaimAdmitted, Command, CreateBudget, CreateFlow,
     DeleteBudget, DeleteQuotaPolicy, InFlow, LaneShare, ReleaseBudget, ReportUsageAdmin,
     ResetBudget, SetLane, SetNamespace, Submit, SubmitFlow, Task, UpdateBudget, UpdateQuotaPolicy,
     VoidAdmission,
@@ -25,7 +25,7 @@ use crate::fleet::set_lane;
 use crate::graphs::create_flow;
 use crate::limits::{budget, cap, limits_of, rate, spend, tick, usage};
 use crate::waits::{signal, suspend, wildcard};
-use crate::world::{PATIENCE, World, cancel, code, complete, delay, hold, lane, revoke};
+use crate::world::{PATIENCE, World, cancel, code, complete, delay, lane, revoke};
 
 const PENDING: i64 = limits::SLOT_PENDING_MS.cast_signed();
 
@@ -47,11 +47,11 @@ pub(super) async fn used_up(world: &World) -> BudgetId {
     id
 }
 
-async fn holders(world: &World, id: QuotaPolicyId) -> Vec<SlotId> {
+pub(super) async fn holders(world: &World, id: QuotaPolicyId) -> Vec<SlotId> {
     world.describe_quota(id).await.holders.into_iter().map(|holder| holder.slot).collect()
 }
 
-fn slot(task: &Task) -> SlotId {
+pub(super) fn slot(task: &Task) -> SlotId {
     SlotId { execution_id: task.execution_id, lease_epoch: task.lease_epoch }
 }
 
@@ -105,26 +105,6 @@ pub async fn whoever_waits_no_longer_gives_its_turn_on(world: &World) {
     }
     world.complete(&task).await.expect("completed");
     assert_eq!(world.claim_ids(10).await, [last], "the slot is free, and nobody else wants it");
-}
-
-pub async fn a_slot_goes_to_somebody_who_can_come(world: &World) {
-    let quota = world.quota(cap(1)).await;
-    let task = world.start(under(world, &[], Some(quota))).await;
-    let better = |submit| Submit { priority: 5, ..submit };
-    for _ in 0..5 {
-        world
-            .submit(better(Submit { lane: lane("other"), ..under(world, &[], Some(quota)) }))
-            .await;
-    }
-    let held = world.submit(better(under(world, &[], Some(quota)))).await;
-    let last = world.submit(under(world, &[], Some(quota))).await;
-    let lanes = ["other", "work"].map(|name| LaneShare::new(lane(name))).to_vec();
-    let of_both = Claim { lanes, ..world.claim_request(10) };
-    assert_eq!(world.claim_as(of_both).await.len(), 0, "all of them stand in line");
-    world.act(set_lane("other", LaneState::Paused)).await;
-    world.act(hold(held)).await;
-    world.complete(&task).await.expect("completed");
-    assert_eq!(world.claim_ids(10).await, [last], "the others cannot come");
 }
 
 pub async fn a_cap_that_is_switched_off_lets_all_come_at_once(world: &World) {
@@ -384,17 +364,18 @@ pub async fn a_refusal_gives_back_the_slots_that_were_taken(world: &World) {
 }
 
 /// A claim that stops right after it has set something aside.
-async fn set_aside(world: &World) -> Applicant {
+pub(super) async fn set_aside(world: &World) -> Applicant {
     let claimed = world.backend.take(world.claim_request(1), Duration::ZERO).await.unwrap();
     assert!(claimed.tasks.is_empty());
     claimed.applicants.into_iter().next().expect("an applicant")
 }
 
-async fn apply_for(world: &World, quota: QuotaPolicyId, applicant: &Applicant) {
+pub(super) async fn apply_for(world: &World, quota: QuotaPolicyId, applicant: &Applicant) {
     let slot = SlotId { execution_id: applicant.execution_id, lease_epoch: applicant.lease_epoch };
     let check = CheckAdmission {
         quota_policy_id: quota,
         slot,
+        claimant: applicant.lease_id,
         opens_attempt: applicant.opens_attempt,
         score: applicant.score,
     };

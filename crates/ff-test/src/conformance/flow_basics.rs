@@ -7,8 +7,8 @@ use ff_core::error::Code;
 use ff_core::event::EventKind;
 use ff_core::id::{Authority, FlowId, Kind, Namespace};
 use ff_core::operation::{
-    CreateFlow, FlowCreated, InFlow, Operation, ReplayFlow, SetFlowTags, Submit, SubmitFlow,
-    WaitChildren,
+    CancelFlow, CreateFlow, FlowCreated, InFlow, Operation, ReplayFlow, SetFlowTags, Submit,
+    SubmitFlow, WaitChildren,
 };
 use ff_core::read::{
     DescribeEdge, Eligibility, EvaluateEligibility, FlowFilter, FlowSnapshot, ListFlowEdges,
@@ -307,6 +307,16 @@ pub async fn a_flow_goes_with_all_its_members(world: &World) {
         assert!(world.find(drawn.id(name)).await.is_none());
     }
     assert!(listed(world, &FlowFilter::default(), 10).await.is_empty());
+}
+
+pub async fn a_cancelled_flow_without_members_goes(world: &World) {
+    let flow = create_flow();
+    world.act(flow.clone()).await;
+    let (flow_id, policy) = (flow.flow_id, CancelPolicy::CancelAll);
+    world.act(CancelFlow { flow_id, policy, reason: String::new() }).await;
+    assert_eq!(world.flow_state(flow_id).await, FlowState::Cancelled);
+    world.pass(90_000_000).await;
+    assert!(world.find_flow(flow_id).await.is_none());
 }
 
 pub async fn a_graph_that_is_refused_leaves_nothing(world: &World) {

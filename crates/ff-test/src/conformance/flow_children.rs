@@ -151,6 +151,18 @@ pub async fn those_who_wait_for_each_other_are_refused(world: &World) {
     assert_eq!(world.public_state(drawn.id("p")).await, Resumable);
 }
 
+pub async fn those_who_wait_over_edges_and_children_are_refused(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["p", "q", "u", "s"], &["p>q"])).await;
+    let u = world.take(&drawn, "u").await;
+    world.act(wait_children(&u, Some(vec![drawn.id("q")]))).await;
+    let edge = world.backend.call(stage(&drawn, "u>p")).await;
+    assert_eq!(code(edge), Code::CycleDetected, "u waits for q, which waits for p");
+    let s = world.take(&drawn, "s").await;
+    world.act(stage(&drawn, "s>p")).await;
+    let wait = wait_children(&s, Some(vec![drawn.id("u")]));
+    world.refuses(wait, Code::CycleDetected).await;
+}
+
 pub async fn a_cancelled_flow_ends_a_waiting_parent(world: &World) {
     let drawn = world.submit_flow(world.draw(&["p", "a"], &[])).await;
     let task = world.take(&drawn, "p").await;

@@ -4,12 +4,14 @@ use ff_core::backend::BackendExt;
 use ff_core::content::Content;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
-use ff_core::operation::{Complete, FlowReplayed, GraphEdge, Replay, ReplayFlow};
-use ff_core::state::{AttemptType, EdgeKind, FlowState, Outcome, PublicState};
+use ff_core::operation::{
+    ApplyEdge, Complete, FlowReplayed, GraphEdge, Replay, ReplayFlow, StageEdge,
+};
+use ff_core::state::{AttemptType, BlockingReason, EdgeKind, FlowState, Outcome, PublicState};
 
 use crate::grants::grant_and_claim;
-use crate::graphs::{Drawn, any_of, wait_children};
-use crate::world::{World, cancel, code, complete, revoke};
+use crate::graphs::{Drawing, Drawn, any_of, quorum, stage, wait_children};
+use crate::world::{World, cancel, code, complete, hold, policy, revoke};
 
 use PublicState::{Completed, Delayed, Failed, Skipped, Waiting, WaitingChildren};
 
@@ -365,4 +367,138 @@ pub async fn a_wide_replay_is_carried_on(world: &World) {
     world.complete(&task).await.unwrap();
     world.settle().await;
     assert_eq!(world.flow(drawn.flow_id).await.counts.of(Waiting), 150);
+}
+
+/// `x`, members behind it, and `j` behind them all and behind `v`.
+fn wide(world: &World, count: usize) -> Drawing {
+    let names: Vec<String> = (0..count).map(|n| format!("m{n}")).collect();
+    let edges = names.iter().flat_map(|name| [format!("x>{name}"), format!("{name}>j")]);
+    let edges: Vec<String> = edges.chain(["v>j".to_owned()]).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).chain(["x", "v", "j"]).collect();
+    world.draw(&all, &edges.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+async fn run_all(world: &World) {
+    loop {
+        let tasks = world.claim(100).await;
+        if tasks.is_empty() {
+            return;
+        }
+        for task in tasks {
+            world.complete(&task).await.expect("completed");
+        }
+        world.settle().await;
+    }
+}
+
+pub async fn a_join_behind_a_wide_replay_runs_again(world: &World) {
+    let drawn = world.submit_flow(wide(world, 70)).await;
+    run_all(world).await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+    world.act(Replay { descendants: true, ..replay(&drawn, "x") }).await;
+    world.settle().await;
+    assert_eq!(world.states(&drawn, &["x", "j"]).await, [Waiting, WaitingChildren]);
+    run_all(world).await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn a_replay_before_all_edges_have_resolved_takes_back_those_that_did(world: &World) {
+    let mut drawing = world.draw_out(130);
+    drawing = drawing.member("y").more_edges(&["y>m0", "y>m129"]);
+    let drawn = world.submit_flow(drawing).await;
+    world.run(&drawn, "y").await;
+    let task = world.take(&drawn, "x").await;
+    world.complete(&task).await.expect("completed");
+    world.act(replay(&drawn, "x")).await;
+    world.settle().await;
+    world.run(&drawn, "x").await;
+    assert_eq!(world.states(&drawn, &["m0", "m70", "m129"]).await, [Waiting; 3]);
+}
+
+pub async fn edges_of_two_generations_resolve_once(world: &World) {
+    let drawing = world.draw_out(130).member("y").more_edges(&["y>m0", "y>m129"]);
+    let drawn = world.submit_flow(drawing).await;
+    for _ in 0..2 {
+        let task = world.take(&drawn, "x").await;
+        world.complete(&task).await.expect("completed");
+        if world.public_state(drawn.id("m1")).await == Waiting {
+            world.act(replay(&drawn, "x")).await;
+        }
+    }
+    world.settle().await;
+    assert_eq!(world.states(&drawn, &["m0", "m129"]).await, [WaitingChildren; 2]);
+    run_all(world).await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn an_edge_that_is_applied_while_others_are_taken_back_counts_once(world: &World) {
+    let drawn = world.submit_flow(world.draw_out(130).member("z")).await;
+    let staged = world.act(StageEdge { applies: false, ..stage(&drawn, "x>z") }).await;
+    world.run(&drawn, "x").await;
+    world.act(replay(&drawn, "x")).await;
+    let (flow_id, edge_id) = (drawn.flow_id, staged.edge_id);
+    world.act(ApplyEdge { flow_id, edge_id }).await;
+    world.settle().await;
+    assert_eq!(world.states(&drawn, &["z"]).await, [WaitingChildren]);
+    world.run(&drawn, "x").await;
+    assert_eq!(world.states(&drawn, &["m129", "z"]).await, [Waiting, Waiting]);
+}
+
+pub async fn what_comes_back_has_its_time_and_its_hold(world: &World) {
+    let deadline = r#"{"timeout_policy":{"execution_deadline_ms":3000}}"#;
+    let drawing = world.draw(&["a", "b", "c"], &["a>b", "a>c"]);
+    let drawing = drawing.with("b", |submit| submit.policy = policy(deadline));
+    let drawn = world.submit_flow(drawing).await;
+    world.act(hold(drawn.id("c"))).await;
+    world.break_down(&drawn, "a").await;
+    world.pass(10_000).await;
+    world.act(replay_flow(&drawn)).await;
+    world.pass(2_000).await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [WaitingChildren], "its time began anew");
+    world.run(&drawn, "a").await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [Waiting]);
+    let held = world.describe(drawn.id("c")).await.state;
+    assert_eq!(held.blocking_reason, BlockingReason::PausedByOperator);
+    world.pass(2_000).await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [PublicState::Expired]);
+}
+
+pub async fn a_parent_waits_for_a_child_that_comes_back(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["x", "d", "e", "p"], &["x>d"])).await;
+    let task = world.take(&drawn, "p").await;
+    let children = vec![drawn.id("d"), drawn.id("e")];
+    world.act(wait_children(&task, Some(children))).await;
+    world.break_down(&drawn, "x").await;
+    assert_eq!(world.states(&drawn, &["d", "p"]).await, [Skipped, WaitingChildren]);
+    world.act(replay(&drawn, "x")).await;
+    world.run(&drawn, "e").await;
+    assert_eq!(world.states(&drawn, &["p"]).await, [WaitingChildren], "one has not ended");
+    world.run(&drawn, "x").await;
+    world.run(&drawn, "d").await;
+    assert_eq!(world.states(&drawn, &["p"]).await, [PublicState::Resumable]);
+}
+
+pub async fn a_failed_quorum_is_replayed_with_its_siblings(world: &World) {
+    let drawing = world.draw(&["x", "y", "z", "d"], &["x>d", "y>d", "z>d"]);
+    let drawn = world.submit_flow(drawing.join("d", quorum(3))).await;
+    world.break_down(&drawn, "x").await;
+    let cancelled = PublicState::Cancelled;
+    assert_eq!(world.states(&drawn, &["y", "z", "d"]).await, [cancelled, cancelled, Skipped]);
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Failed);
+    world.act(replay_flow(&drawn)).await;
+    world.settle().await;
+    assert_eq!(world.states(&drawn, &["x", "y", "z"]).await, [Waiting; 3]);
+    run_all(world).await;
+    assert_eq!(world.states(&drawn, &["d"]).await, [Completed]);
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Completed);
+}
+
+pub async fn a_replay_ends_the_cancels_of_a_decision(world: &World) {
+    let drawn = world.submit_flow(world.draw_in(3).join("x", any_of())).await;
+    let task = world.take(&drawn, "m0").await;
+    world.complete(&task).await.expect("completed");
+    // The group has decided, and nobody has been cancelled yet.
+    world.act(replay(&drawn, "m0")).await;
+    world.settle().await;
+    assert_eq!(world.states(&drawn, &["m0", "m1", "m2"]).await, [Waiting; 3]);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ff_core::backend::BackendExt;
 use ff_core::event::EventKind;
 use ff_core::operation::{
-    AddToFlow, FlowReplayed, InFlow, Release, Replay, ReplayFlow, SetFlowTags, Submit,
+    AddToFlow, Cancel, FlowReplayed, InFlow, Release, Replay, ReplayFlow, SetFlowTags, Submit,
 };
 use ff_core::read::{Cause, EventFilter, Filter, FlowFilter, Follow, From, ListFlows};
 use ff_core::state::{BlockingReason, CancelPolicy, EdgeKind, FlowState, PublicState};
@@ -100,6 +100,14 @@ pub async fn a_cancel_by_somebody_else_counts_as_a_failure(world: &World) {
     let drawn = world.submit_flow(world.draw(&["a", "b"], &[])).await;
     world.run(&drawn, "a").await;
     world.act(cancel(drawn.id("b"))).await;
+    assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Failed);
+}
+
+pub async fn a_cancel_in_the_words_of_a_group_counts_as_a_failure(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b"], &[])).await;
+    world.run(&drawn, "a").await;
+    let reason = "sibling_quorum_satisfied".to_owned();
+    world.act(Cancel { reason, ..cancel(drawn.id("b")) }).await;
     assert_eq!(world.flow_state(drawn.flow_id).await, FlowState::Failed);
 }
 

@@ -8,6 +8,7 @@ mod suite;
 
 pub mod admission;
 pub mod admission_by_name;
+pub mod admission_slots;
 pub mod append;
 pub mod append_fence;
 pub mod approvals;
@@ -119,7 +120,6 @@ suite! { ($)
         a_claim_goes_on_behind_what_is_kept_back
         the_best_comes_first_whether_limits_let_it_in_or_not
         whoever_waits_no_longer_gives_its_turn_on
-        a_slot_goes_to_somebody_who_can_come
         a_cap_that_is_switched_off_lets_all_come_at_once
         a_window_that_has_passed_lets_in_as_many_again
         a_budget_with_room_lets_everybody_in
@@ -146,6 +146,15 @@ suite! { ($)
         a_hard_limit_may_end_what_runs
         a_budget_is_attached_where_its_scope_says
         what_is_gone_stays_attached_but_is_not_attached_again
+    }
+    admission_slots {
+        a_slot_goes_to_somebody_who_can_come
+        a_claim_that_comes_to_nothing_takes_no_slot_from_another
+        of_claims_by_name_at_once_one_has_the_slot
+        who_is_let_in_before_it_is_kept_back_is_not_forgotten
+        a_place_that_another_limit_kept_from_use_is_free_again
+        a_crowd_in_front_uses_up_no_window_behind_it
+        who_goes_on_waits_for_no_window
     }
     admission_by_name {
         a_claim_by_name_takes_a_slot
@@ -508,6 +517,7 @@ suite! { ($)
         a_graph_is_shown_in_pages
         a_flow_that_failed_is_replayed
         a_flow_goes_with_all_its_members
+        a_cancelled_flow_without_members_goes
         a_graph_that_is_refused_leaves_nothing
     }
     flow_cancel {
@@ -537,6 +547,7 @@ suite! { ($)
         a_wait_that_is_repeated_answers_as_the_first
         who_cannot_be_waited_for_is_refused
         those_who_wait_for_each_other_are_refused
+        those_who_wait_over_edges_and_children_are_refused
         a_cancelled_flow_ends_a_waiting_parent
         an_edge_to_the_parent_does_not_count_twice
     }
@@ -591,6 +602,14 @@ suite! { ($)
         a_skipped_member_that_had_run_before_is_replayed
         listed_members_are_replayed
         a_wide_replay_is_carried_on
+        a_join_behind_a_wide_replay_runs_again
+        a_replay_before_all_edges_have_resolved_takes_back_those_that_did
+        edges_of_two_generations_resolve_once
+        an_edge_that_is_applied_while_others_are_taken_back_counts_once
+        what_comes_back_has_its_time_and_its_hold
+        a_parent_waits_for_a_child_that_comes_back
+        a_failed_quorum_is_replayed_with_its_siblings
+        a_replay_ends_the_cancels_of_a_decision
     }
     flow_state {
         a_flow_without_members_is_open
@@ -601,6 +620,7 @@ suite! { ($)
         a_handler_that_fails_fails_the_flow
         a_failure_without_edges_fails_the_flow
         a_cancel_by_somebody_else_counts_as_a_failure
+        a_cancel_in_the_words_of_a_group_counts_as_a_failure
         the_end_is_told_in_the_step_of_the_last_member
         a_member_that_is_added_reopens_an_ended_flow
         an_ended_execution_that_is_added_counts_as_it_ended

@@ -140,7 +140,7 @@ pub async fn an_execution_of_no_partition_is_refused(world: &World) {
     let slot = first_lease(ExecutionId::new(partition, Uuid::now_v7()));
     refused(world, check(id, slot), Code::InvalidInput).await;
     refused(world, confirm(id, slot), Code::InvalidInput).await;
-    let release = ReleaseAdmission { quota_policy_id: id, slot };
+    let release = ReleaseAdmission::of_lease(id, slot);
     refused(world, release, Code::InvalidInput).await;
 }
 

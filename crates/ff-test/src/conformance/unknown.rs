@@ -156,7 +156,7 @@ fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
         ("delete_quota_policy", DeleteQuotaPolicy { quota_policy_id }.into()),
         ("check_admission", check(quota_policy_id, slot).into()),
         ("confirm_admission", ConfirmAdmission { quota_policy_id, slot }.into()),
-        ("release_admission", ReleaseAdmission { quota_policy_id, slot }.into()),
+        ("release_admission", ReleaseAdmission::of_lease(quota_policy_id, slot).into()),
     ];
     let bulk_id = BulkId::mint();
     let (cursor, is_last) = (None, true);

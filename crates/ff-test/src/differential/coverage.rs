@@ -145,7 +145,7 @@ fn quota_state(policy: &QuotaPolicy, now: TimestampMs) -> &'static str {
         "overdue"
     } else if edge.is_some_and(|at| at > now) {
         "rate reached"
-    } else if policy.waiting > 0 {
+    } else if policy.in_line() > 0 {
         "waited for"
     } else if policy.free_slots() == 0 {
         "full"

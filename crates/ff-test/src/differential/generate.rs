@@ -464,11 +464,12 @@ impl Dice {
             6..16 => LimitOp::Check {
                 quota,
                 slot: SlotOf::Lease(self.target(), self.pick(&[1, 1, 2])),
+                claimant: self.pick(&[2, 2, 3]),
                 opens_attempt: self.chance(80),
                 score: self.pick(&[0, 5, -3, 1 << 50]),
             },
             16..19 => LimitOp::Confirm { quota, slot },
-            19..23 => LimitOp::ReleaseSlot { quota, slot },
+            19..23 => LimitOp::ReleaseSlot { quota, slot, why: self.pick(&[0, 0, 1, 2, 2, 3]) },
             _ => LimitOp::DeleteQuota { quota: self.below(12) },
         }
     }

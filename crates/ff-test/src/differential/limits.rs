@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::id::{BudgetId, Dimension, ExecutionId, IdempotencyKey, Namespace, QuotaPolicyId};
+use ff_core::id::{
+    BudgetId, Dimension, ExecutionId, IdempotencyKey, LeaseId, Namespace, QuotaPolicyId,
+};
 use ff_core::operation::{
     Admission, CheckAdmission, Command, ConfirmAdmission, CreateBudget, CreateQuotaPolicy,
     DeleteBudget, DeleteQuotaPolicy, RecordSpend, ReleaseAdmission, ReleaseBudget, Reply,
-    ReportUsage, ReportUsageAdmin, ResetBudget, Spender, UpdateBudget, UpdateQuotaPolicy,
+    ReportUsage, ReportUsageAdmin, ResetBudget, SlotEnd, Spender, UpdateBudget, UpdateQuotaPolicy,
 };
 use ff_core::state::{BudgetScope, EnforcementMode, HardAction, QuotaSpec, SlotId, SoftAction};
 use uuid::Uuid;
@@ -61,6 +63,7 @@ pub enum LimitOp {
     Check {
         quota: usize,
         slot: SlotOf,
+        claimant: u8,
         opens_attempt: bool,
         score: i64,
     },
@@ -71,6 +74,7 @@ pub enum LimitOp {
     ReleaseSlot {
         quota: usize,
         slot: SlotOf,
+        why: u8,
     },
 }
 
@@ -234,22 +238,32 @@ impl Limited {
             LimitOp::DeleteQuota { quota } => {
                 DeleteQuotaPolicy { quota_policy_id: self.quota(*quota) }.into()
             }
-            LimitOp::Check { quota, slot, opens_attempt, score } => {
+            LimitOp::Check { quota, slot, claimant, opens_attempt, score } => {
                 let (quota_policy_id, slot) = self.slot(*quota, *slot, id)?;
                 let (opens_attempt, score) = (*opens_attempt, *score);
-                CheckAdmission { quota_policy_id, slot, opens_attempt, score }.into()
+                let claimant = claimant_of(*claimant);
+                CheckAdmission { quota_policy_id, slot, claimant, opens_attempt, score }.into()
             }
             LimitOp::Confirm { quota, slot } => {
                 let (quota_policy_id, slot) = self.slot(*quota, *slot, id)?;
                 ConfirmAdmission { quota_policy_id, slot }.into()
             }
-            LimitOp::ReleaseSlot { quota, slot } => {
+            LimitOp::ReleaseSlot { quota, slot, why } => {
                 let (quota_policy_id, slot) = self.slot(*quota, *slot, id)?;
-                ReleaseAdmission { quota_policy_id, slot }.into()
+                let why = match *why {
+                    0 => SlotEnd::LeaseOver,
+                    1 => SlotEnd::NoLease,
+                    claimant => SlotEnd::Unused(claimant_of(claimant)),
+                };
+                ReleaseAdmission { quota_policy_id, slot, why }.into()
             }
             _ => return None,
         })
     }
+}
+
+fn claimant_of(n: u8) -> LeaseId {
+    LeaseId::new(Uuid::from_u128(n.into()))
 }
 
 fn create(budget_id: BudgetId, namespace: Namespace, n: u8, reset_ms: u64) -> CreateBudget {

@@ -12,7 +12,7 @@ use crate::event::{EventData, EventKind};
 use crate::id::{DocumentId, ExecutionId};
 use crate::limits;
 use crate::operation::{CancelFlow, FlowCancelled};
-use crate::state::{CancelPolicy, CancelSource, Cancellation, FlowCancel, Phase};
+use crate::state::{CancelPolicy, CancelSource, Cancellation, FlowCancel, GroupState, Phase};
 use crate::time::TimestampMs;
 
 /// What a group has decided.
@@ -81,6 +81,9 @@ impl<F: Facts> Scene<'_, F> {
         let ids = self.member_ids(id, from, to)?;
         self.want(&ids)?;
         for member in ids {
+            if !self.is_of(id, member)? {
+                continue;
+            }
             let Some(draft) = self.draft(member)? else { continue };
             let spared = cancel.policy == CancelPolicy::CancelPending
                 && matches!(draft.execution.phase, Phase::Active(_));
@@ -100,10 +103,18 @@ impl<F: Facts> Scene<'_, F> {
         let settings = self.facts.settings();
         let draft = self.member(id)?;
         let from = draft.execution.public_state();
-        let reason = reason.to_owned();
-        draft.cancel(Cancellation { reason, source, from }, settings);
+        let (reason, by_group) = (reason.to_owned(), source == CancelSource::OperatorOverride);
+        draft.cancel(Cancellation { reason, source, from, by_group }, settings);
         self.ended.push_back(id);
         Ok(())
+    }
+
+    /// Whether an execution that the flow lists is a member of it: the id of one that was still to
+    /// be made may have gone to another flow.
+    pub(super) fn is_of(&self, flow: &DocumentId, id: ExecutionId) -> Result<bool, Halt> {
+        let found = self.view(id)?;
+        let member = found.as_ref().and_then(|found| found.member.as_ref());
+        Ok(member.is_some_and(|member| *member.flow_id.to_string() == *flow.name))
     }
 
     /// Ids of the members `from..to`.
@@ -127,7 +138,13 @@ impl<F: Facts> Scene<'_, F> {
     ) -> Result<Option<u32>, Halt> {
         let facts = self.facts;
         let Some(draft) = self.draft(downstream)? else { return Ok(None) };
-        let ins = draft.member()?.ins;
+        let member = draft.member()?;
+        let ins = member.ins;
+        let state = if decided.satisfied { GroupState::Satisfied } else { GroupState::Impossible };
+        if member.group.state != state {
+            // A replay has taken the decision back.
+            return Ok(None);
+        }
         let to = ins.min(from.saturating_add(limits::FLOW_STEP));
         let edges: Vec<InEdge> =
             self.member(downstream)?.items(facts, &downstream.into(), &IN, (from, to))?;

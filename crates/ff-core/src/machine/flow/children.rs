@@ -124,6 +124,7 @@ impl<F: Facts> Scene<'_, F> {
         let attempt = draft.execution.attempt.as_ref().map_or(0, |attempt| attempt.index);
         let member = draft.member_mut()?;
         (member.children, member.waiting_attempt) = (total, attempt);
+        self.flow_of(id)?.flow_mut().waits = true;
         Ok(())
     }
 

@@ -48,6 +48,7 @@ pub(super) fn blank(op: &CreateFlow, now: TimestampMs) -> Flow {
         failures: 0,
         judging: false,
         removing: false,
+        waits: false,
         folded: 0,
         edge_seed: None,
         end: None,

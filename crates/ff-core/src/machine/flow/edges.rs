@@ -1,6 +1,6 @@
 //! The rules of single edges: staged, applied, resolved; and of groups.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::super::Facts;
 use super::super::draft::Halt;
@@ -214,6 +214,9 @@ pub(in super::super) fn apply(
     upstream.change_item(facts, &OUT, slot, |edge: &mut OutEdge| edge.applied = true)?;
     let ended = upstream.execution.phase.terminal().map(|terminal| terminal.outcome);
     let due = slot < upstream.member()?.resolved;
+    if let Some(before) = &mut upstream.member_mut()?.taking_back {
+        before.except.push(slot);
+    }
     if let Some(outcome) = ended.filter(|_| due) {
         scene.resolve_edge(from, outcome, &OutEdge { applied: true, ..edge })?;
     }
@@ -292,72 +295,79 @@ pub(in super::super) fn resolve(
     Ok(Step::done(reply, scene.finish()))
 }
 
-/// Whether one of others waits for a member to end: by ways that lead from it, or from those who wait
-/// for it as a child.
+/// Whether one of others waits for a member to end: by ways that lead from it over edges, and over
+/// members that wait for others as their children. Reads the whole graph, and where members wait the
+/// records of all that is met on the way.
 pub(super) fn leads_to<F: Facts>(
     scene: &mut Scene<'_, F>,
     flow: &DocumentId,
     id: ExecutionId,
     targets: &[u32],
 ) -> Result<bool, Halt> {
-    let (mut seen, mut from) = (BTreeSet::from([id]), Vec::new());
-    let mut wave: Vec<(ExecutionId, Option<u32>)> = vec![(id, None)];
+    let start = scene.member(id)?.member()?;
+    let (number, is_end) = (start.number, start.outs == 0 && start.parents.is_empty());
+    if is_end {
+        return Ok(false);
+    }
+    let next = downstreams(scene, flow)?;
+    let waits = scene.flow(flow)?.flow().waits;
+    let mut seen = BTreeSet::from([number]);
+    let mut wave = vec![number];
     while !wave.is_empty() {
-        let ids: Vec<_> = wave.iter().map(|(id, _)| *id).collect();
-        scene.want(&ids)?;
-        let mut parents = Vec::new();
-        for (waiting, wait) in wave {
-            let Some(found) = scene.view(waiting)? else { continue };
-            let Some(member) = &found.member else { continue };
-            // It may have ended that wait in another way.
-            let now = found.phase.children().map(|children| children.wait);
-            if wait.is_some() && wait != now {
-                continue;
-            }
-            if wait.is_some() && targets.contains(&member.number) {
-                return Ok(true);
-            }
-            from.extend((member.outs > 0).then_some(member.number));
-            let those = member.parents.iter();
-            parents.extend(those.map(|parent| (beside(flow, parent.uuid), Some(parent.wait))));
+        let mut reached: Vec<u32> =
+            wave.iter().filter_map(|number| next.get(number)).flatten().copied().collect();
+        if waits {
+            reached.extend(waiting_for(scene, flow, &wave)?);
         }
-        wave = parents.into_iter().filter(|(parent, _)| seen.insert(*parent)).collect();
-    }
-    if from.is_empty() { Ok(false) } else { reaches(scene, flow, from, targets) }
-}
-
-/// Whether a way leads from one of some members to one of others. Reads the whole graph.
-fn reaches<F: Facts>(
-    scene: &mut Scene<'_, F>,
-    id: &DocumentId,
-    from: Vec<u32>,
-    targets: &[u32],
-) -> Result<bool, Halt> {
-    let facts = scene.facts;
-    let flow = scene.flow(id)?.flow();
-    let (edges, members) = (flow.edges, flow.members);
-    TOPOLOGY.want(facts, &id.into(), (0, edges))?;
-    let draft = scene.flow(id)?;
-    let mut next: Vec<Vec<u32>> = vec![Vec::new(); members as usize];
-    for page in 0..TOPOLOGY.count(edges) {
-        for link in draft.page::<Link>(facts, &TOPOLOGY, page)? {
-            if let Some(next) = next.get_mut(link.from as usize) {
-                next.push(link.to);
-            }
-        }
-    }
-    let mut seen = vec![false; members as usize];
-    let mut open = from;
-    while let Some(number) = open.pop() {
-        if targets.contains(&number) {
+        reached.retain(|number| seen.insert(*number));
+        if reached.iter().any(|number| targets.contains(number)) {
             return Ok(true);
         }
-        let Some(seen) = seen.get_mut(number as usize) else { continue };
-        if !std::mem::replace(seen, true) {
-            open.extend(&next[number as usize]);
-        }
+        wave = reached;
     }
     Ok(false)
+}
+
+/// Where the edges of each member of a flow lead.
+fn downstreams<F: Facts>(
+    scene: &mut Scene<'_, F>,
+    id: &DocumentId,
+) -> Result<HashMap<u32, Vec<u32>>, Halt> {
+    let facts = scene.facts;
+    let edges = scene.flow(id)?.flow().edges;
+    let links: Vec<Link> = scene.flow(id)?.items(facts, &id.into(), &TOPOLOGY, (0, edges))?;
+    let mut next: HashMap<u32, Vec<u32>> = HashMap::new();
+    for link in links {
+        next.entry(link.from).or_default().push(link.to);
+    }
+    Ok(next)
+}
+
+/// Members that wait for one of these as a child.
+fn waiting_for<F: Facts>(
+    scene: &mut Scene<'_, F>,
+    flow: &DocumentId,
+    numbers: &[u32],
+) -> Result<Vec<u32>, Halt> {
+    let members = scene.flow(flow)?.flow().members;
+    let all = scene.member_ids(flow, 0, members)?;
+    let ids: Vec<_> = numbers.iter().filter_map(|number| all.get(*number as usize)).collect();
+    scene.want(&ids.iter().map(|id| **id).collect::<Vec<_>>())?;
+    let mut parents: Vec<(ExecutionId, u32)> = Vec::new();
+    for id in ids {
+        let Some(found) = scene.view(*id)? else { continue };
+        let waiting = found.member.iter().flat_map(|member| member.parents.iter());
+        parents.extend(waiting.map(|parent| (beside(flow, parent.uuid), parent.wait)));
+    }
+    scene.want(&parents.iter().map(|(id, _)| *id).collect::<Vec<_>>())?;
+    let mut found = Vec::new();
+    for (parent, wait) in parents {
+        let Some(parent) = scene.view(parent)? else { continue };
+        // It may have ended that wait in another way.
+        let waits = parent.phase.children().is_some_and(|children| children.wait == wait);
+        found.extend(parent.member.as_ref().filter(|_| waits).map(|member| member.number));
+    }
+    Ok(found)
 }
 
 pub(super) fn edge_row(edge: EdgeId) -> RowKey {

@@ -132,7 +132,7 @@ impl<F: Facts> Scene<'_, F> {
         let ids = self.member_ids(id, from, before)?;
         self.want(&ids)?;
         for member in ids {
-            if self.view(member)?.is_some() {
+            if self.is_of(id, member)? {
                 self.remove(member)?;
             }
         }
@@ -179,6 +179,7 @@ impl Member {
             ins: 0,
             outs: 0,
             resolved: 0,
+            taking_back: None,
             parents: Vec::new(),
             waits: 0,
             children: 0,

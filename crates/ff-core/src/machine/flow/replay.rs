@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use super::super::Facts;
 use super::super::draft::{Draft, Halt};
-use super::super::replay::{again, check};
+use super::super::replay::{again, check, deadline};
 use super::super::step::Step;
 use super::existing;
 use super::pages::{Beside, IN, InEdge, OUT, OutEdge};
-use super::resolve::edge_state;
+use super::resolve::{edge_state, lost_to_group};
 use super::scene::{Scene, stands_in};
 use super::work::WorkItem;
 use crate::error::{Code, Refusal};
@@ -18,7 +18,8 @@ use crate::id::{DocumentId, ExecutionId};
 use crate::limits;
 use crate::operation::{FlowReplayed, Replay, ReplayFlow, Replayed};
 use crate::state::{
-    Causes, EdgeState, Execution, Flow, GroupState, Next, Outcome, Phase, Runnable,
+    Causes, EdgeState, Execution, Flow, GroupState, Next, Outcome, Phase, Reach, Runnable,
+    TakingBack,
 };
 use crate::time::TimestampMs;
 
@@ -31,7 +32,8 @@ pub(in super::super) fn replay_member(
     let mut scene = Scene::new(facts, now);
     let flow = scene.flow_of(op.execution_id)?.flow();
     not_cancelled(flow)?;
-    scene.replay(&[op.execution_id], op.descendants)?;
+    let reach = Reach { descendants: op.descendants, siblings: false };
+    scene.replay(&[op.execution_id], reach)?;
     scene.follow_up()?;
     let draft = scene.member(op.execution_id)?;
     let reply = Replayed {
@@ -81,7 +83,7 @@ pub(in super::super) fn replay_flow(
                     return Err(super::not_in_flow(*member).into());
                 }
             }
-            scene.replay(&members, false)?;
+            scene.replay(&members, Reach::default())?;
             (members, false)
         }
         None => scene.replay_all_failed(&id)?,
@@ -118,7 +120,7 @@ impl<F: Facts> Scene<'_, F> {
     ) -> Result<Option<u32>, Halt> {
         let from = before.saturating_sub(limits::FLOW_STEP / 4);
         let failures = self.replayable(id, (from, before))?;
-        self.replay(&failures, false)?;
+        self.replay(&failures, Reach { descendants: false, siblings: true })?;
         Ok((from > 0).then_some(from))
     }
 
@@ -145,12 +147,12 @@ impl<F: Facts> Scene<'_, F> {
 
     /// Gives members another generation: all of them before any edge is taken back, so that edges
     /// between them are pending again whichever comes first.
-    fn replay(&mut self, ids: &[ExecutionId], descendants: bool) -> Result<(), Halt> {
+    fn replay(&mut self, ids: &[ExecutionId], reach: Reach) -> Result<(), Halt> {
         let mut ended = Vec::with_capacity(ids.len());
         for id in ids {
             ended.push((*id, self.begin_again(*id)?));
         }
-        self.for_each(ended, |scene, (id, outcome)| scene.take_back_edges(id, outcome, descendants))
+        self.for_each(ended, |scene, (id, outcome)| scene.take_back_edges(id, outcome, reach))
     }
 
     /// Another generation of one member: the outcome of the one before.
@@ -229,49 +231,82 @@ impl<F: Facts> Scene<'_, F> {
         Ok(())
     }
 
-    /// Takes the outgoing edges of a member back that had ended with an outcome, from a place on;
-    /// where to go on.
-    pub(super) fn reset_edges(
-        &mut self,
-        id: ExecutionId,
-        outcome: Outcome,
-        from: u32,
-        descendants: bool,
-    ) -> Result<Option<u32>, Halt> {
-        let Some(draft) = self.draft(id)? else { return Ok(None) };
-        let outs = draft.member()?.outs;
-        let to = outs.min(from.saturating_add(self.left));
+    /// Takes outgoing edges of a replayed member back: whether some are left.
+    pub(super) fn reset_edges(&mut self, id: ExecutionId) -> Result<bool, Halt> {
+        let Some(draft) = self.draft(id)? else { return Ok(false) };
+        let Some(before) = draft.member()?.taking_back.clone() else { return Ok(false) };
+        let (from, to) = (before.from, before.to.min(before.from.saturating_add(self.left)));
         let edges = self.out_edges(id, from, to)?;
         let ids: Vec<_> = edges.iter().map(|e| ExecutionId::new(id.partition(), e.to)).collect();
         self.want(&ids)?;
         self.left -= to - from;
+        let more = to < before.to;
+        let left = more.then(|| Box::new(TakingBack { from: to, ..*before.clone() }));
+        self.member(id)?.member_mut()?.taking_back = left;
         for ((slot, edge), downstream) in (from..).zip(edges).zip(ids) {
-            if !edge.applied {
+            let counts = edge.fixed.is_some() || before.counts(slot);
+            if !edge.applied || before.except.contains(&slot) {
                 continue;
             }
-            let outcome = edge.fixed.unwrap_or(outcome);
-            if !self.takes_back(downstream, edge.kind.resolved_by(outcome), descendants)? {
+            let outcome = edge.fixed.unwrap_or(before.outcome);
+            let state = if counts { edge.kind.resolved_by(outcome) } else { EdgeState::Pending };
+            let taken_back = self.takes_back(downstream, state, before.reach)?;
+            if counts && !taken_back {
                 self.fix(id, slot, &edge, Some(outcome))?;
-            } else if edge.fixed.is_some() {
+            } else if edge.fixed.is_some() && taken_back {
                 self.fix(id, slot, &edge, None)?;
             }
         }
-        Ok((to < outs).then_some(to))
+        Ok(more)
     }
 
-    /// As above, and leaves what is too much.
+    /// All of them, as the generation before has left them; what is too much is left as work.
     fn take_back_edges(
         &mut self,
         id: ExecutionId,
         outcome: Outcome,
-        descendants: bool,
+        reach: Reach,
     ) -> Result<(), Halt> {
-        self.member(id)?.member_mut()?.resolved = 0;
-        if let Some(from) = self.reset_edges(id, outcome, 0, descendants)? {
-            let member = id.uuid();
-            self.leave_work(id, WorkItem::Reset { member, outcome, from, descendants })?;
+        let member = self.member(id)?.member_mut()?;
+        let resolved = std::mem::take(&mut member.resolved);
+        if member.taking_back.is_some() {
+            // The generation between has resolved none: its turn comes behind what is left.
+            return Ok(());
+        }
+        let (from, to, except) = (0, member.outs, Vec::new());
+        let before = TakingBack { outcome, from, to, resolved, reach, except };
+        member.taking_back = Some(Box::new(before));
+        if self.reset_edges(id)? {
+            self.leave_work(id, WorkItem::Reset { member: id.uuid() })?;
         }
         Ok(())
+    }
+
+    /// Replays upstreams that were cancelled because the group of a member could not be satisfied,
+    /// from a place on; where to go on.
+    pub(super) fn revive_siblings(
+        &mut self,
+        downstream: ExecutionId,
+        from: u32,
+    ) -> Result<Option<u32>, Halt> {
+        let facts = self.facts;
+        let Some(draft) = self.draft(downstream)? else { return Ok(None) };
+        let ins = draft.member()?.ins;
+        let to = ins.min(from.saturating_add(limits::FLOW_STEP / 4));
+        let edges: Vec<InEdge> =
+            self.member(downstream)?.items(facts, &downstream.into(), &IN, (from, to))?;
+        let ids = edges.iter().filter(|edge| edge.applied);
+        let ids: Vec<_> =
+            ids.map(|edge| ExecutionId::new(downstream.partition(), edge.from)).collect();
+        self.want(&ids)?;
+        let mut cancelled = Vec::new();
+        for id in ids {
+            let found = self.view(id)?;
+            let may_run = |found: &Execution| check(found).is_ok() && lost_to_group(found);
+            cancelled.extend(found.is_some_and(|found| may_run(&found)).then_some(id));
+        }
+        self.replay(&cancelled, Reach { descendants: false, siblings: true })?;
+        Ok((to < ins).then_some(to))
     }
 
     /// Whether a downstream lets go of an edge that is pending again.
@@ -279,13 +314,13 @@ impl<F: Facts> Scene<'_, F> {
         &mut self,
         id: ExecutionId,
         state: EdgeState,
-        descendants: bool,
+        reach: Reach,
     ) -> Result<bool, Halt> {
         let Some(draft) = self.draft(id)? else { return Ok(true) };
         let skipped =
             draft.execution.phase.terminal().is_some_and(|t| t.outcome == Outcome::Skipped);
         let waits = draft.execution.awaits_start();
-        let replays = descendants && draft.execution.is_terminal() && !skipped;
+        let replays = reach.descendants && draft.execution.is_terminal() && !skipped;
         let started = draft.execution.started_at.is_some();
         let group = &mut draft.member_mut()?.group;
         // One that was cancelled before it began: it stays so, and its edges are as its upstreams are.
@@ -296,11 +331,15 @@ impl<F: Facts> Scene<'_, F> {
         group.unresolve(state);
         group.reopen();
         let (blocks, hopeless) = (group.blocks(), group.state == GroupState::Impossible);
+        let cancelled_some = group.join.cancels_remaining();
         if skipped && hopeless {
             // Another upstream keeps it from running: it stays skipped until that one is replayed.
+            if reach.siblings && cancelled_some {
+                self.leave_work(id, WorkItem::Revive { downstream: id.uuid(), from: 0 })?;
+            }
         } else if replays {
             if check(&draft.execution).is_ok() {
-                self.replay(&[id], true)?;
+                self.replay(&[id], reach)?;
                 self.member(id)?.block_again(blocks);
             }
         } else if never_ran {
@@ -308,7 +347,8 @@ impl<F: Facts> Scene<'_, F> {
         } else if skipped {
             draft.unskip();
             self.reopen(id)?;
-            self.take_back_edges(id, Outcome::Skipped, descendants)?;
+            self.wait_again(id)?;
+            self.take_back_edges(id, Outcome::Skipped, reach)?;
         } else if blocks && draft.block_edges() {
             let data = EventData::from([("reason".to_owned(), "waiting_for_children".into())]);
             draft.event_with(EventKind::Blocked, data);
@@ -342,10 +382,12 @@ impl InEdge {
 }
 
 impl Draft {
-    /// It was skipped because of a member that is replayed. Its delay goes on.
+    /// It was skipped because of a member that is replayed. A delay or a hold goes on, and its time
+    /// begins anew.
     fn unskip(&mut self) {
-        let delay = self.execution.phase.terminal().and_then(|terminal| terminal.delay);
-        let causes = Causes { edges: true, delay, ..Causes::default() };
+        let kept = self.execution.phase.terminal().and_then(|terminal| terminal.underneath.clone());
+        let causes = Causes { edges: true, ..kept.map(|kept| *kept).unwrap_or_default() };
+        self.execution.deadline_at = deadline(&self.execution.about, self.now);
         let next = if self.execution.counts.attempts == 0 { Next::First } else { Next::Replay };
         self.execution.phase = Phase::Runnable(Runnable::new(causes, next, self.now));
         let data = EventData::from([("reason".to_owned(), "upstream_replayed".into())]);

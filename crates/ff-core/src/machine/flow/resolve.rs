@@ -208,7 +208,8 @@ impl<F: Facts> Scene<'_, F> {
     /// A flow with members ends when all of them have.
     fn check_end(&mut self, id: &DocumentId) -> Result<(), Halt> {
         let flow = self.flow(id)?.flow();
-        if flow.live > 0 || flow.members == 0 || flow.end.is_some() || flow.removing {
+        let is_empty = flow.members == 0 && !flow.is_cancelled();
+        if flow.live > 0 || is_empty || flow.end.is_some() || flow.removing {
             return Ok(());
         }
         if flow.is_cancelled() {
@@ -318,11 +319,15 @@ fn resolved_data(
 pub(super) fn is_failure(terminal: &Terminal) -> bool {
     match terminal.outcome {
         Outcome::Failed | Outcome::Expired => true,
-        Outcome::Cancelled => !terminal.cancellation.as_ref().is_some_and(|cancellation| {
-            [SIBLING_SATISFIED, SIBLING_IMPOSSIBLE].contains(&cancellation.reason.as_str())
-        }),
+        Outcome::Cancelled => !terminal.cancellation.as_ref().is_some_and(|it| it.by_group),
         Outcome::Success | Outcome::Skipped => false,
     }
+}
+
+/// Whether it was cancelled because a group could not be satisfied any more.
+pub(super) fn lost_to_group(found: &Execution) -> bool {
+    let cancellation = found.phase.terminal().and_then(|terminal| terminal.cancellation.as_ref());
+    cancellation.is_some_and(|it| it.by_group && it.reason == SIBLING_IMPOSSIBLE)
 }
 
 /// The state of an edge, which follows from its upstream.
@@ -334,9 +339,14 @@ pub(super) fn edge_state(
     if let Some(fixed) = fixed {
         return kind.resolved_by(fixed);
     }
-    let looked_at = upstream.member.as_ref().is_some_and(|member| slot < member.resolved);
+    let Some(member) = upstream.member.as_ref().filter(|_| applied) else {
+        return EdgeState::Pending;
+    };
+    if let Some(before) = member.taking_back.as_ref().filter(|before| before.counts(slot)) {
+        return kind.resolved_by(before.outcome);
+    }
     match upstream.phase.terminal() {
-        Some(terminal) if applied && looked_at => kind.resolved_by(terminal.outcome),
+        Some(terminal) if slot < member.resolved => kind.resolved_by(terminal.outcome),
         _ => EdgeState::Pending,
     }
 }

@@ -14,7 +14,7 @@ use super::scene::{Scene, beside, broken};
 use crate::id::{DocumentId, ExecutionId};
 use crate::limits;
 use crate::operation::{CascadeCompletion, Cascaded};
-use crate::state::{DueKind, Flow, Outcome, Work, WorkKind};
+use crate::state::{DueKind, Flow, Work, WorkKind};
 use crate::time::TimestampMs;
 
 /// Something left to be done.
@@ -29,7 +29,9 @@ pub(super) enum WorkItem {
     /// Chunks of a submitted graph.
     Unfold { from: u32 },
     /// Edges of a replayed member.
-    Reset { member: Uuid, outcome: Outcome, from: u32, descendants: bool },
+    Reset { member: Uuid },
+    /// Upstreams that were cancelled because a group could not be satisfied, and are replayed.
+    Revive { downstream: Uuid, from: u32 },
     /// Children that do not know yet who waits for them.
     Tell { parent: Uuid, wait: u32, from: u32 },
     /// Failures that may have been handled.
@@ -53,7 +55,7 @@ impl WorkItem {
             Self::Judge { .. } => WorkKind::Judge,
             Self::CancelSiblings { .. } => WorkKind::CancelSiblings,
             Self::CancelMembers { .. } => WorkKind::CancelMembers,
-            Self::ReplayFailed { .. } => WorkKind::Resolve,
+            Self::ReplayFailed { .. } | Self::Revive { .. } => WorkKind::Resolve,
             Self::Unfold { .. } => WorkKind::Unfold,
             Self::Remove { .. } => WorkKind::Remove,
         }
@@ -61,7 +63,13 @@ impl WorkItem {
 
     /// Whether edges must not resolve before it is done.
     const fn is_barrier(&self) -> bool {
-        matches!(self, Self::Unfold { .. } | Self::Reset { .. } | Self::ReplayFailed { .. })
+        matches!(
+            self,
+            Self::Unfold { .. }
+                | Self::Reset { .. }
+                | Self::Revive { .. }
+                | Self::ReplayFailed { .. }
+        )
     }
 }
 
@@ -175,7 +183,10 @@ impl<F: Facts> Scene<'_, F> {
         match left.item {
             WorkItem::Resolve { member, from } => {
                 let member = beside(id, member);
-                if self.draft(member)?.is_some() {
+                let found = self.draft(member)?;
+                let known = found.and_then(|draft| draft.execution.member.as_ref());
+                // Of a generation that has been replayed meanwhile nothing is left to resolve.
+                if known.is_some_and(|member| member.resolved == from) {
                     // What is too much is left as new work.
                     self.resolve(member, from)?;
                 }
@@ -194,9 +205,13 @@ impl<F: Facts> Scene<'_, F> {
                 let next = self.unfold(id, from)?;
                 Ok(next.map(|from| WorkItem::Unfold { from }))
             }
-            WorkItem::Reset { member, outcome, from, descendants } => {
-                let next = self.reset_edges(beside(id, member), outcome, from, descendants)?;
-                Ok(next.map(|from| WorkItem::Reset { member, outcome, from, descendants }))
+            WorkItem::Reset { member } => {
+                let more = self.reset_edges(beside(id, member))?;
+                Ok(more.then_some(left.item))
+            }
+            WorkItem::Revive { downstream, from } => {
+                let next = self.revive_siblings(beside(id, downstream), from)?;
+                Ok(next.map(|from| WorkItem::Revive { downstream, from }))
             }
             WorkItem::Tell { parent, wait, from } => {
                 let next = self.tell_children(beside(id, parent), wait, from)?;

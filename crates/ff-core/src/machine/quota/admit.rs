@@ -4,13 +4,13 @@ use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::step::Step;
 use super::draft::QuotaDraft;
-use super::waiting::Pace;
+use super::waiting::{Line, Pace};
 use super::{slots, waiting, window};
 use crate::check::check_partition;
 use crate::limits;
 use crate::operation::{
     Admission, AdmissionReleased, CheckAdmission, ConfirmAdmission, Confirmed, ReleaseAdmission,
-    SettleWaking, Settled,
+    SettleWaking, Settled, SlotEnd,
 };
 use crate::state::Verdict;
 use crate::time::TimestampMs;
@@ -30,27 +30,30 @@ pub(in super::super) fn check(
         rows.extend(window::rows(&draft));
     }
     facts.want_rows(&(&draft.id).into(), &rows)?;
-    if slots::find(facts, &draft, op.slot)?.is_some() {
-        return Ok(Step::unchanged(Admission::AlreadyAdmitted));
+    if let Some(found) = slots::find(facts, &draft, op.slot)? {
+        if slots::share(&mut draft, op.slot, found, op.claimant) {
+            draft.remind();
+        }
+        return Ok(draft.answer(Admission::AlreadyAdmitted));
     }
     draft.body.waking.retain(|waking| *waking != id);
     draft.body.resting.retain(|(_, resting)| *resting != id);
+    let line = if op.opens_attempt { Line::Opening } else { Line::Resuming };
     let reply = match verdict {
         Verdict::Admit => {
-            if op.opens_attempt {
-                window::admit(facts, &mut draft)?;
-            }
-            slots::take(&mut draft, op.slot);
+            let admitted_at =
+                if op.opens_attempt { window::admit(facts, &mut draft)? } else { None };
+            slots::take(&mut draft, op.slot, op.claimant, admitted_at);
             // Where there is still room the next ones come.
             waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES, Pace::Spread)?;
             Admission::Admitted
         }
         Verdict::RateExceeded { retry_after_ms } => {
-            waiting::enter(facts, &mut draft, (op.score, id))?;
+            waiting::enter(facts, &mut draft, line, (op.score, id))?;
             Admission::RateExceeded { retry_after_ms }
         }
         Verdict::ConcurrencyExceeded { retry_after_ms } => {
-            waiting::enter(facts, &mut draft, (op.score, id))?;
+            waiting::enter(facts, &mut draft, line, (op.score, id))?;
             Admission::ConcurrencyExceeded { retry_after_ms }
         }
     };
@@ -88,7 +91,18 @@ pub(in super::super) fn release(
     let Some(found) = slots::find(facts, &draft, op.slot)? else {
         return Ok(Step::unchanged(AdmissionReleased::default()));
     };
-    slots::give_back(facts, &mut draft, op.slot, found)?;
+    let is_free = match op.why {
+        SlotEnd::LeaseOver => true,
+        SlotEnd::Unused(claimant) => slots::leave(&mut draft, op.slot, &found, claimant),
+        SlotEnd::NoLease => !found.is_awaited(now),
+    };
+    if !is_free {
+        return Ok(draft.answer(AdmissionReleased::default()));
+    }
+    slots::give_back(facts, &mut draft, op.slot, &found)?;
+    if let (SlotEnd::Unused(_), Some(at)) = (op.why, found.admitted_at()) {
+        window::give_back(facts, &mut draft, at)?;
+    }
     let wake = waiting::let_in(facts, &mut draft, 1, Pace::AtOnce)?;
     draft.remind();
     Ok(draft.answer(AdmissionReleased { freed: 1, wake }))

@@ -51,6 +51,7 @@ pub(in super::super) fn create(
         patrol: 0,
         patrol_at: None,
         waiting: 0,
+        resuming: 0,
         wake_at: None,
         resting: Vec::new(),
         waking: Vec::new(),

@@ -10,18 +10,27 @@ use super::super::draft::Halt;
 use super::super::rows::{Family, RowChange, RowKey};
 use super::draft::QuotaDraft;
 use crate::error::{Code, Refusal};
+use crate::id::LeaseId;
 use crate::limits;
 use crate::state::SlotId;
 use crate::time::TimestampMs;
 
 /// What is kept of a slot, by execution and epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Slot {
     pub(super) number: u32,
     pub(super) since: TimestampMs,
     /// Not confirmed yet: when its execution is to be asked.
     pub(super) pending_until: Option<TimestampMs>,
+    /// The claims that asked for it and may make its lease, as far as there is room for them. With
+    /// all room taken none of them gives it back.
+    claimants: Vec<LeaseId>,
+    /// When its place in the window was taken, if it has one.
+    admitted_at: Option<TimestampMs>,
 }
+
+/// Claims that are remembered of a slot.
+const CLAIMANTS: usize = 8;
 
 pub(super) fn row(slot: SlotId) -> RowKey {
     let mut name = slot.execution_id.to_bytes().to_vec();
@@ -42,18 +51,60 @@ pub(super) fn find(
 }
 
 /// Takes a slot that is pending.
-pub(super) fn take(draft: &mut QuotaDraft, slot: SlotId) {
-    let until = draft.now.after(limits::SLOT_PENDING_MS);
-    let number = draft.body.slots;
-    let taken = Slot { number, since: draft.now, pending_until: Some(until) };
+pub(super) fn take(
+    draft: &mut QuotaDraft,
+    slot: SlotId,
+    claimant: LeaseId,
+    admitted_at: Option<TimestampMs>,
+) {
+    let (number, since) = (draft.body.slots, draft.now);
+    let pending_until = Some(await_lease(draft, slot));
+    let taken = Slot { number, since, pending_until, claimants: vec![claimant], admitted_at };
     draft.row(RowChange::put(row(slot), &taken));
     draft.row(RowChange::put(holder(number), &slot));
-    draft.row(RowChange::put(pending(draft.body.pending.next), &(slot, until)));
     let policy = &mut draft.body;
     policy.slots += 1;
+    policy.patrol_at.get_or_insert(since.after(limits::QUOTA_PATROL_MS));
+}
+
+/// Notes when the execution of a slot is to be asked.
+fn await_lease(draft: &mut QuotaDraft, slot: SlotId) -> TimestampMs {
+    let until = draft.now.after(limits::SLOT_PENDING_MS);
+    draft.row(RowChange::put(pending(draft.body.pending.next), &(slot, until)));
+    let policy = &mut draft.body;
     policy.pending.next += 1;
     policy.pending.until.get_or_insert(until);
-    policy.patrol_at.get_or_insert(draft.now.after(limits::QUOTA_PATROL_MS));
+    until
+}
+
+/// A claim asks for a slot that was taken: whether it is another than before. The lease of one that is
+/// pending is then waited for anew.
+pub(super) fn share(draft: &mut QuotaDraft, slot: SlotId, found: Slot, claimant: LeaseId) -> bool {
+    if found.pending_until.is_none() || found.claimants.contains(&claimant) {
+        return false;
+    }
+    let mut shared = Slot { pending_until: Some(await_lease(draft, slot)), ..found };
+    if shared.claimants.len() < CLAIMANTS {
+        shared.claimants.push(claimant);
+    }
+    draft.row(RowChange::put(row(slot), &shared));
+    draft.body.overdue.retain(|overdue| *overdue != slot);
+    true
+}
+
+/// A claim that asked for a slot makes no lease: whether nobody else may.
+pub(super) fn leave(draft: &mut QuotaDraft, slot: SlotId, found: &Slot, claimant: LeaseId) -> bool {
+    let knows_all = found.claimants.len() < CLAIMANTS;
+    if found.pending_until.is_none() || !knows_all || !found.claimants.contains(&claimant) {
+        return false;
+    }
+    let mut left = found.clone();
+    left.claimants.retain(|other| *other != claimant);
+    if left.claimants.is_empty() {
+        return true;
+    }
+    draft.row(RowChange::put(row(slot), &left));
+    false
 }
 
 fn pending(number: u64) -> RowKey {
@@ -72,7 +123,7 @@ pub(super) fn give_back(
     facts: &impl Facts,
     draft: &mut QuotaDraft,
     slot: SlotId,
-    found: Slot,
+    found: &Slot,
 ) -> Result<(), Halt> {
     let Some(last) = draft.body.slots.checked_sub(1) else {
         return Err(corrupt("a slot is held and none is counted"));
@@ -113,6 +164,18 @@ pub(super) fn patrol(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), H
     draft.body.patrol = if to < slots { to } else { 0 };
     draft.body.patrol_at = (slots > 0).then(|| draft.now.after(limits::QUOTA_PATROL_MS));
     Ok(())
+}
+
+impl Slot {
+    /// When its place in the window was taken.
+    pub(super) fn admitted_at(&self) -> Option<TimestampMs> {
+        self.admitted_at
+    }
+
+    /// Whether a claim that has not been heard of since may still make its lease.
+    pub(super) fn is_awaited(&self, now: TimestampMs) -> bool {
+        self.pending_until.is_some_and(|at| at > now)
+    }
 }
 
 pub(super) fn corrupt(detail: &'static str) -> Halt {

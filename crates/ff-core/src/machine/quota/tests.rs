@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use uuid::Uuid;
 
 use super::super::rows::Family;
 use super::super::trial::{Trial, execution};
-use crate::id::{DocumentId, ExecutionId, Namespace, QuotaPolicyId};
+use crate::id::{DocumentId, ExecutionId, LeaseId, Namespace, QuotaPolicyId};
 use crate::limits;
 use crate::operation::{
     Admission, CheckAdmission, ConfirmAdmission, Confirmed, CreateQuotaPolicy, ReleaseAdmission,
-    SettleWaking, UpdateQuotaPolicy,
+    SettleWaking, SlotEnd, UpdateQuotaPolicy,
 };
 use crate::state::{QuotaPolicy, QuotaSpec, SlotId};
 use crate::time::TimestampMs;
@@ -37,7 +38,12 @@ fn slot(number: u128) -> SlotId {
 }
 
 fn check(quota_policy_id: QuotaPolicyId, number: u128) -> CheckAdmission {
-    CheckAdmission { quota_policy_id, slot: slot(number), opens_attempt: true, score: 0 }
+    let slot = slot(number);
+    CheckAdmission { quota_policy_id, slot, claimant: claimant(), opens_attempt: true, score: 0 }
+}
+
+fn claimant() -> LeaseId {
+    LeaseId::new(Uuid::nil())
 }
 
 fn policy(trial: &Trial) -> &QuotaPolicy {
@@ -66,6 +72,8 @@ impl Times {
 #[derive(Debug, Clone, Copy)]
 enum Act {
     Check,
+    /// One of the last claims that were admitted opens no attempt.
+    Unused(usize),
     Resume,
     Advance(u64),
     Tick,
@@ -75,6 +83,7 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         20 => Just(Act::Check),
+        3 => (0..8_usize).prop_map(Act::Unused),
         2 => Just(Act::Resume),
         6 => (0..40_u64).prop_map(Act::Advance),
         1 => (0..3_000_u64).prop_map(Act::Advance),
@@ -91,6 +100,7 @@ proptest! {
     ) {
         let (mut trial, id) = trial(rate(first));
         let (mut times, mut limit) = (Times::default(), first);
+        let mut admitted = Vec::new();
         for (number, act) in (1_u128..).zip(acts) {
             match act {
                 Act::Check => {
@@ -101,7 +111,15 @@ proptest! {
                     prop_assert_eq!(trial.call(check(id, number)), expected);
                     if expected == Admission::Admitted {
                         times.0.push(trial.now);
+                        admitted.push(number);
                     }
+                }
+                Act::Unused(back) => {
+                    let Some(at) = admitted.len().checked_sub(1 + back) else { continue };
+                    let (slot, why) = (slot(admitted.remove(at)), SlotEnd::Unused(claimant()));
+                    let unused = ReleaseAdmission { quota_policy_id: id, slot, why };
+                    prop_assert_eq!(trial.call(unused).freed, 1);
+                    times.0.remove(at);
                 }
                 Act::Resume => {
                     let resumed = CheckAdmission { opens_attempt: false, ..check(id, number) };
@@ -139,7 +157,7 @@ proptest! {
             }
             line.insert((score, execution(number)));
             if frees {
-                let released = trial.call(ReleaseAdmission { quota_policy_id: id, slot: slot(0) });
+                let released = trial.call(ReleaseAdmission::of_lease(id, slot(0)));
                 let best = line.pop_first().map(|(_, id)| id);
                 prop_assert_eq!(&released.wake, &best.into_iter().collect::<Vec<_>>());
                 trial.call(check(id, 0));
@@ -183,7 +201,7 @@ fn slots_have_no_holes_whoever_gives_one_back() {
         trial.call(ConfirmAdmission { quota_policy_id: id, slot: slot(number) });
     }
     for number in [19, 0, 7, 7, 13, 1, 18] {
-        trial.call(ReleaseAdmission { quota_policy_id: id, slot: slot(number) });
+        trial.call(ReleaseAdmission::of_lease(id, slot(number)));
         let slots = policy(&trial).slots as usize;
         assert_eq!((trial.rows_of(Family::Slot), trial.rows_of(Family::Holder)), (slots, slots));
     }
@@ -193,7 +211,7 @@ fn slots_have_no_holes_whoever_gives_one_back() {
     assert_eq!(policy(&trial).overdue, []);
     assert_eq!(trial.rows_of(Family::PendingSlot), 0);
     for number in 0..20 {
-        trial.call(ReleaseAdmission { quota_policy_id: id, slot: slot(number) });
+        trial.call(ReleaseAdmission::of_lease(id, slot(number)));
     }
     assert_eq!((policy(&trial).slots, trial.rows.len()), (0, 0));
 }

@@ -1,4 +1,4 @@
-//! Executions that wait for a slot, the best first: a heap in rows.
+//! Executions that wait for a slot, the best first: heaps in rows.
 //!
 //! Every node has eight children, and those stand in one row, so that a million waiters are seven
 //! rows deep. Who stopped waiting meanwhile stays until its turn and is woken for nothing: then others
@@ -12,8 +12,18 @@ use super::slots::corrupt;
 use super::window;
 use crate::id::ExecutionId;
 use crate::limits;
+use crate::state::QuotaPolicy;
 
 const CHILDREN: u32 = 8;
+
+/// Two lines, since a window that is closed holds up nobody who needs no place in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line {
+    /// Those who open an attempt: they need a slot and a place in the window.
+    Opening,
+    /// Those who go on with an attempt: they need a slot.
+    Resuming,
+}
 
 /// How those come whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +34,48 @@ pub(super) enum Pace {
     Spread,
 }
 
+/// What nobody has, counted as far as one change wakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Room {
+    slots: u32,
+    /// Places in the window.
+    places: u32,
+}
+
 /// Score, lowest first, then id.
 pub(super) type Waiter = (i64, ExecutionId);
 
-/// The root stands alone in row 0, the children of node `n` in row `n + 1`.
-fn row(index: u32) -> RowKey {
-    RowKey::numbered(Family::Waiting, parent(index).map_or(0, |parent| parent + 1))
+impl Line {
+    const ALL: [Self; 2] = [Self::Opening, Self::Resuming];
+
+    /// The root stands alone in row 0, the children of node `n` in row `n + 1`.
+    fn row(self, index: u32) -> RowKey {
+        let family = match self {
+            Self::Opening => Family::Waiting,
+            Self::Resuming => Family::Resuming,
+        };
+        RowKey::numbered(family, parent(index).map_or(0, |parent| parent + 1))
+    }
+
+    fn mark(self, id: ExecutionId) -> RowKey {
+        let mut name = id.to_bytes().to_vec();
+        name.extend((self == Self::Resuming).then_some(1));
+        RowKey::named(Family::Waiter, name)
+    }
+
+    fn length(self, policy: &QuotaPolicy) -> u32 {
+        match self {
+            Self::Opening => policy.waiting,
+            Self::Resuming => policy.resuming,
+        }
+    }
+
+    fn length_mut(self, policy: &mut QuotaPolicy) -> &mut u32 {
+        match self {
+            Self::Opening => &mut policy.waiting,
+            Self::Resuming => &mut policy.resuming,
+        }
+    }
 }
 
 fn parent(index: u32) -> Option<u32> {
@@ -40,22 +86,20 @@ fn place(index: u32) -> usize {
     index.checked_sub(1).map_or(0, |index| (index % CHILDREN) as usize)
 }
 
-fn mark(id: ExecutionId) -> RowKey {
-    RowKey::named(Family::Waiter, id.to_bytes())
-}
-
 /// Puts an execution in line, unless it stands there or the line is full.
 pub(super) fn enter(
     facts: &impl Facts,
     draft: &mut QuotaDraft,
+    line: Line,
     waiter: Waiter,
 ) -> Result<(), Halt> {
-    let known: Option<()> = draft.find_row(facts, &mark(waiter.1))?;
-    if known.is_some() || draft.body.waiting >= limits::QUOTA_WAITING {
+    let mark = line.mark(waiter.1);
+    let known: Option<()> = draft.find_row(facts, &mark)?;
+    if known.is_some() || line.length(&draft.body) >= limits::QUOTA_WAITING {
         return Ok(());
     }
-    draft.row(RowChange::put(mark(waiter.1), &()));
-    push(facts, draft, waiter)
+    draft.row(RowChange::put(mark, &()));
+    push(facts, draft, line, waiter)
 }
 
 /// Lets up to `most` come, the best first, as far as there are slots and places in the window that
@@ -66,12 +110,17 @@ pub(super) fn let_in(
     most: u32,
     pace: Pace,
 ) -> Result<Vec<ExecutionId>, Halt> {
-    if draft.body.waiting == 0 {
+    if draft.body.in_line() == 0 {
         plan(draft);
         return Ok(Vec::new());
     }
-    let room = free(facts, draft)?.saturating_sub(on_the_way(draft));
-    wake(facts, draft, most.min(room), pace)
+    let Room { slots, places } = free(facts, draft)?;
+    let coming = on_the_way(draft);
+    let room = Room {
+        slots: most.min(slots.saturating_sub(coming)),
+        places: places.saturating_sub(coming),
+    };
+    wake(facts, draft, room, pace)
 }
 
 /// Some who were let in had no use for it: others come in their place, twice as many, while anything
@@ -81,48 +130,56 @@ pub(super) fn let_in_others(
     draft: &mut QuotaDraft,
     idle: u32,
 ) -> Result<Vec<ExecutionId>, Halt> {
-    let count = if free(facts, draft)? == 0 { 0 } else { idle.saturating_mul(2) };
-    wake(facts, draft, count, Pace::AtOnce)
+    let count = idle.saturating_mul(2);
+    let Room { slots, places } = free(facts, draft)?;
+    let room = Room {
+        slots: if slots == 0 { 0 } else { count },
+        places: if places == 0 { 0 } else { count },
+    };
+    wake(facts, draft, room, Pace::AtOnce)
 }
 
 /// Whether everybody in line can come: then nobody's coming has to be waited for.
 pub(super) fn has_room_for_all(draft: &QuotaDraft) -> bool {
     let policy = &draft.body;
-    let all = policy.waiting.saturating_add(on_the_way(draft));
+    let all = policy.in_line().saturating_add(on_the_way(draft));
     !policy.spec.limits_rate() && policy.free_slots() >= all
 }
 
-/// Slots and places in the window that nobody has, counted as far as one change wakes.
-fn free(facts: &impl Facts, draft: &QuotaDraft) -> Result<u32, Halt> {
+fn free(facts: &impl Facts, draft: &QuotaDraft) -> Result<Room, Halt> {
     let most = limits::QUOTA_WAKES + on_the_way(draft);
-    Ok(draft.body.free_slots().min(window::free_places(facts, draft, most)?))
+    let slots = draft.body.free_slots();
+    Ok(Room { slots, places: window::free_places(facts, draft, most)? })
 }
 
 fn on_the_way(draft: &QuotaDraft) -> u32 {
     u32::try_from(draft.body.waking.len() + draft.body.resting.len()).unwrap_or(u32::MAX)
 }
 
-/// The best so many of the line are on the way: those who come at once.
+/// The best of the lines are on the way, as many as there is room for: those who come at once.
 fn wake(
     facts: &impl Facts,
     draft: &mut QuotaDraft,
-    most: u32,
+    mut room: Room,
     pace: Pace,
 ) -> Result<Vec<ExecutionId>, Halt> {
     let policy = &draft.body;
-    let (spec, waiting) = (policy.spec, policy.waiting);
+    let spec = policy.spec;
     let spreads = pace == Pace::Spread && spec.limits_rate() && spec.jitter_ms > 0;
     let (bound, there) = match spreads {
         true => (limits::QUOTA_RESTING, policy.resting.len()),
         false => (limits::QUOTA_WAKES, policy.waking.len()),
     };
-    let places = bound.saturating_sub(u32::try_from(there).unwrap_or(bound));
-    let count = most.min(waiting).min(limits::QUOTA_WAKES).min(places);
-    let mut woken = Vec::with_capacity(count as usize);
-    for _ in 0..count {
-        let (_, id) = pop(facts, draft)?;
-        draft.row(RowChange::remove(mark(id)));
-        match if spreads { spec.jitter(id) } else { 0 } {
+    let left = bound.saturating_sub(u32::try_from(there).unwrap_or(bound));
+    room.slots = room.slots.min(limits::QUOTA_WAKES).min(left);
+    let mut woken = Vec::new();
+    while room.slots > 0 {
+        let Some(line) = next_line(facts, draft, room.places > 0)? else { break };
+        let (_, id) = pop(facts, draft, line)?;
+        draft.row(RowChange::remove(line.mark(id)));
+        room.slots -= 1;
+        room.places -= u32::from(line == Line::Opening);
+        match if spreads && line == Line::Opening { spec.jitter(id) } else { 0 } {
             0 => woken.push(id),
             rest_ms => draft.body.resting.push((draft.now.after(rest_ms), id)),
         }
@@ -130,6 +187,21 @@ fn wake(
     draft.body.waking.extend(&woken);
     plan(draft);
     Ok(woken)
+}
+
+/// The line whose first is the best; of those who open attempts only if the window is open.
+fn next_line(facts: &impl Facts, draft: &QuotaDraft, is_open: bool) -> Result<Option<Line>, Halt> {
+    let mut best: Option<(Waiter, Line)> = None;
+    for line in Line::ALL {
+        if line.length(&draft.body) == 0 || (line == Line::Opening && !is_open) {
+            continue;
+        }
+        let first = get(facts, draft, line, 0)?;
+        if best.is_none_or(|(waiter, _)| first < waiter) {
+            best = Some((first, line));
+        }
+    }
+    Ok(best.map(|(_, line)| line))
 }
 
 /// Those whose rest is over come.
@@ -144,79 +216,93 @@ pub(super) fn rouse(draft: &mut QuotaDraft) {
 /// that is given back lets somebody in.
 pub(super) fn plan(draft: &mut QuotaDraft) {
     let (now, policy) = (draft.now, &mut draft.body);
-    policy.wake_at = if policy.waiting == 0 {
-        None
-    } else if let Some(opens_at) = policy.closed_until(now) {
-        Some(opens_at)
-    } else if policy.free_slots() == 0 {
-        None
-    } else {
-        Some(now.after(limits::ERRAND_RETRY_MS))
-    };
+    let (soon, has_slots) = (now.after(limits::ERRAND_RETRY_MS), policy.free_slots() > 0);
+    let opening = (policy.waiting > 0).then(|| match policy.closed_until(now) {
+        Some(opens_at) => Some(opens_at),
+        None => has_slots.then_some(soon),
+    });
+    let resuming = (policy.resuming > 0 && has_slots).then_some(soon);
+    policy.wake_at = opening.flatten().into_iter().chain(resuming).min();
 }
 
-fn siblings(facts: &impl Facts, draft: &QuotaDraft, index: u32) -> Result<Vec<Waiter>, Halt> {
-    Ok(draft.find_row(facts, &row(index))?.unwrap_or_default())
+fn siblings(
+    facts: &impl Facts,
+    draft: &QuotaDraft,
+    line: Line,
+    index: u32,
+) -> Result<Vec<Waiter>, Halt> {
+    Ok(draft.find_row(facts, &line.row(index))?.unwrap_or_default())
 }
 
-fn get(facts: &impl Facts, draft: &QuotaDraft, index: u32) -> Result<Waiter, Halt> {
-    let found = siblings(facts, draft, index)?.get(place(index)).copied();
+fn get(facts: &impl Facts, draft: &QuotaDraft, line: Line, index: u32) -> Result<Waiter, Halt> {
+    let found = siblings(facts, draft, line, index)?.get(place(index)).copied();
     found.ok_or_else(|| corrupt("the line of those who wait has a hole"))
 }
 
-fn set(facts: &impl Facts, draft: &mut QuotaDraft, index: u32, waiter: Waiter) -> Result<(), Halt> {
-    let mut row_of = siblings(facts, draft, index)?;
+fn set(
+    facts: &impl Facts,
+    draft: &mut QuotaDraft,
+    line: Line,
+    index: u32,
+    waiter: Waiter,
+) -> Result<(), Halt> {
+    let mut row_of = siblings(facts, draft, line, index)?;
     match row_of.get_mut(place(index)) {
         Some(found) => *found = waiter,
         None => row_of.push(waiter),
     }
-    draft.row(RowChange::put(row(index), &row_of));
+    draft.row(RowChange::put(line.row(index), &row_of));
     Ok(())
 }
 
-fn push(facts: &impl Facts, draft: &mut QuotaDraft, waiter: Waiter) -> Result<(), Halt> {
-    let mut index = draft.body.waiting;
+fn push(
+    facts: &impl Facts,
+    draft: &mut QuotaDraft,
+    line: Line,
+    waiter: Waiter,
+) -> Result<(), Halt> {
+    let mut index = line.length(&draft.body);
     let path: Vec<_> = std::iter::successors(Some(index), |index| parent(*index)).collect();
-    let rows: Vec<_> = path.iter().map(|index| row(*index)).collect();
+    let rows: Vec<_> = path.iter().map(|index| line.row(*index)).collect();
     facts.want_rows(&(&draft.id).into(), &rows)?;
-    draft.body.waiting += 1;
+    *line.length_mut(&mut draft.body) += 1;
     while let Some(above) = parent(index) {
-        let found = get(facts, draft, above)?;
+        let found = get(facts, draft, line, above)?;
         if found < waiter {
             break;
         }
-        set(facts, draft, index, found)?;
+        set(facts, draft, line, index, found)?;
         index = above;
     }
-    set(facts, draft, index, waiter)
+    set(facts, draft, line, index, waiter)
 }
 
-fn pop(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<Waiter, Halt> {
-    let best = get(facts, draft, 0)?;
-    let last = draft.body.waiting - 1;
-    let moved = get(facts, draft, last)?;
-    let mut left = siblings(facts, draft, last)?;
+fn pop(facts: &impl Facts, draft: &mut QuotaDraft, line: Line) -> Result<Waiter, Halt> {
+    let best = get(facts, draft, line, 0)?;
+    let last = line.length(&draft.body) - 1;
+    let moved = get(facts, draft, line, last)?;
+    let mut left = siblings(facts, draft, line, last)?;
     left.pop();
     draft.row(if left.is_empty() {
-        RowChange::remove(row(last))
+        RowChange::remove(line.row(last))
     } else {
-        RowChange::put(row(last), &left)
+        RowChange::put(line.row(last), &left)
     });
-    draft.body.waiting = last;
+    *line.length_mut(&mut draft.body) = last;
     if last == 0 {
         return Ok(best);
     }
     let mut index = 0;
     loop {
         let first = index * CHILDREN + 1;
-        let children = siblings(facts, draft, first)?;
+        let children = siblings(facts, draft, line, first)?;
         let Some((child, at)) = children.into_iter().zip(first..).min() else { break };
         if moved < child {
             break;
         }
-        set(facts, draft, index, child)?;
+        set(facts, draft, line, index, child)?;
         index = at;
     }
-    set(facts, draft, index, moved)?;
+    set(facts, draft, line, index, moved)?;
     Ok(best)
 }

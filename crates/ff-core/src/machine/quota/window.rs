@@ -8,11 +8,14 @@ use super::super::draft::Halt;
 use super::super::rows::{Family, RowChange, RowKey};
 use super::draft::QuotaDraft;
 use crate::limits;
+use crate::state::RateWindow;
 use crate::time::TimestampMs;
 
 const PAGE_ITEMS: u64 = 64;
 /// Pages that leave are looked at so often at the most, in a crowd that fills many a second.
 const TRIM_EVERY_MS: u64 = 1_000;
+/// The newest pages, in which a place that is given back is looked for.
+const GIVEN_BACK_PAGES: u64 = 4;
 
 fn row(page: u64) -> RowKey {
     RowKey::counted(Family::Admitted, page)
@@ -35,10 +38,13 @@ pub(super) fn rows(draft: &QuotaDraft) -> Vec<RowKey> {
     pages.into_iter().map(row).collect()
 }
 
-/// Notes an admission.
-pub(super) fn admit(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
+/// Notes an admission: when it counts.
+pub(super) fn admit(
+    facts: &impl Facts,
+    draft: &mut QuotaDraft,
+) -> Result<Option<TimestampMs>, Halt> {
     if !draft.body.spec.limits_rate() {
-        return Ok(());
+        return Ok(None);
     }
     let number = draft.body.window.next / PAGE_ITEMS;
     let mut entries = page(facts, draft, number)?;
@@ -51,6 +57,34 @@ pub(super) fn admit(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Ha
     window.next += 1;
     window.newest = at;
     window.trim_at.get_or_insert(at.after(window_ms));
+    find_edge(facts, draft)?;
+    Ok(Some(at))
+}
+
+/// An admission of an instant opened no attempt: its place is free again, and those behind it move
+/// up. One that stands behind too many others is left to time.
+pub(super) fn give_back(
+    facts: &impl Facts,
+    draft: &mut QuotaDraft,
+    at: TimestampMs,
+) -> Result<(), Halt> {
+    let RateWindow { first, next, .. } = draft.body.window;
+    let last = next.div_ceil(PAGE_ITEMS);
+    let from = first.max(last.saturating_sub(GIVEN_BACK_PAGES));
+    facts.want_rows(&(&draft.id).into(), &(from..last).map(row).collect::<Vec<_>>())?;
+    let mut entries = Vec::new();
+    for number in from..last {
+        entries.extend(page(facts, draft, number)?);
+    }
+    let Some(place) = entries.iter().rposition(|entry| *entry == at) else { return Ok(()) };
+    entries.remove(place);
+    for (number, page) in (from..last).zip(entries.chunks(PAGE_ITEMS as usize)) {
+        draft.row(RowChange::put(row(number), &page));
+    }
+    draft.body.window.next -= 1;
+    if entries.len() as u64 % PAGE_ITEMS == 0 {
+        draft.row(RowChange::remove(row(last - 1)));
+    }
     find_edge(facts, draft)
 }
 

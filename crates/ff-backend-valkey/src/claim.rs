@@ -377,7 +377,9 @@ impl<'a> Round<'a> {
     }
 
     /// What is known beside the records before they were claimed: a claim changes none of it. Only a
-    /// child may be replayed without a change of the parent that waited for it: children are read.
+    /// child may be replayed without a change of the parent that waited for it: children are read. So
+    /// are upstreams of several tasks: what one of them has waited for may have got edges to another
+    /// since.
     fn beside(&self, tasks: &[Leased]) -> Overlay {
         let mut overlay = Overlay::new(Arc::clone(&self.shared.settings));
         for Leased { entry: Entry { execution, .. }, .. } in tasks {
@@ -387,7 +389,8 @@ impl<'a> Round<'a> {
                 overlay.supply_row(execution.id.into(), key, Some(bytes));
             }
             let has_children = execution.member.as_ref().is_some_and(|member| member.children > 0);
-            for entry in ended.into_iter().filter(|_| !has_children) {
+            let is_told = tasks.len() == 1 && !has_children;
+            for entry in ended.into_iter().filter(|_| is_told) {
                 let id = entry.execution.id;
                 overlay.supply_execution(id, Some(Arc::clone(&entry.execution)));
                 if let Some(result) = entry.newest_result() {

@@ -11,7 +11,7 @@ use ff_core::machine::{RowChange, RowKey};
 use ff_core::recent::Recent;
 use ff_core::state::Document;
 
-use crate::net::NetDocument;
+use crate::net::{NetDocument, last_of_each};
 use crate::read::Known;
 use crate::record::Entry;
 
@@ -169,7 +169,7 @@ impl Rows {
     /// work that is left.
     pub(crate) fn known(changed: &NetDocument<'_>, known: &Known) -> Self {
         let before = changed.before.map(|before| before.revision);
-        let changes = changed.rows.iter().map(|row| (row.key.clone(), row.bytes.clone()));
+        let changes = last_of_each(&changed.rows).map(|row| (row.key.clone(), row.bytes.clone()));
         if changed.id.kind == DocumentKind::Flow {
             let is_small = |bytes: &Bytes| bytes.len() <= ROW_BYTES_MOST;
             let (rows, large): (Vec<_>, Vec<_>) =

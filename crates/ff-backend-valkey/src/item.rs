@@ -1,6 +1,5 @@
 //! Turns the net changes of steps into items of `ff_commit`.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,7 +21,7 @@ use crate::entries::Rows;
 use crate::keys::{Keys, REQUIRED, queue_name, requires_some};
 use crate::listing::{is_same_member, list_name, member};
 use crate::log::{self, NUMBERS};
-use crate::net::{Net, NetDocument, NetExecution};
+use crate::net::{Net, NetDocument, NetExecution, last_of_each};
 use crate::read::{Known, encode_dedup};
 use crate::record::{Entry, NUMBER_BYTES, is_inline, push_uint};
 use crate::store::Shared;
@@ -518,10 +517,8 @@ impl<'a> Draft<'a> {
     /// change counts.
     fn rows(&mut self, rows: &[&RowChange]) {
         let hash = self.keys.beside_of(&self.subject);
-        let mut last = HashMap::with_capacity(rows.len());
-        last.extend(rows.iter().enumerate().map(|(place, row)| (&row.key, place)));
-        let rows = rows.iter().enumerate().filter(|(place, row)| last[&row.key] == *place);
-        let rows: Vec<_> = rows.map(|(_, row)| (row_field(&row.key), row.bytes.as_ref())).collect();
+        let rows = last_of_each(rows).map(|row| (row_field(&row.key), row.bytes.as_ref()));
+        let rows: Vec<_> = rows.collect();
         if self.revision.is_none() && rows.len() > STAGED_FROM {
             let rows = rows.into_iter().filter_map(|(field, bytes)| Some((field, bytes?.clone())));
             self.stage(hash, rows.collect());

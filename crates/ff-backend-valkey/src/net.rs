@@ -1,5 +1,6 @@
 //! What one step, or several one after another, make of each execution and document.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -77,6 +78,14 @@ impl<'a> Net<'a> {
         }
         self.dedups.extend(&changes.dedup);
     }
+}
+
+/// Of changes in their order the last one to each row: several steps may have changed it.
+pub(crate) fn last_of_each<'a>(rows: &[&'a RowChange]) -> impl Iterator<Item = &'a RowChange> {
+    let mut last = HashMap::with_capacity(rows.len());
+    last.extend(rows.iter().enumerate().map(|(place, row)| (&row.key, place)));
+    let rows = rows.iter().enumerate();
+    rows.filter(move |(place, row)| last[&row.key] == *place).map(|(_, row)| *row)
 }
 
 impl<'a> NetExecution<'a> {

@@ -177,7 +177,7 @@ pub const ERRANDS_NOTED: usize = 10_000;
 /// How soon what a step means for another home is told again.
 pub const ERRAND_RETRY_MS: u64 = 1_000;
 /// How soon the work that a budget leaves for others, which may take a while, is told again.
-pub const BUDGET_ERRAND_RETRY_MS: u64 = 30_000;
+pub const BUDGET_ERRAND_RETRY_MS: u64 = 3_000;
 /// Letters and digits of a key's id.
 pub const KEY_ID_BYTES_LEAST: usize = 8;
 pub const KEY_ID_BYTES: usize = 32;

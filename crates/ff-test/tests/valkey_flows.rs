@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_backend_valkey::ValkeyStore;
-use ff_core::backend::{BackendExt, Upkeep};
+use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::content::Content;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, FlowId, Kind};
 use ff_core::operation::{
-    ChangePriority, Claim, ClaimNext, Complete, GraphMember, Replay, Submit, SubmitFlow, Task, Tick,
+    ChangePriority, Claim, ClaimNext, Complete, FlowReplayed, GraphMember, Replay, ReplayFlow,
+    Submit, SubmitFlow, Task, Tick,
 };
 use ff_core::read::{Audit, DescribeFlow, FlowSnapshot};
 use ff_core::state::{FlowState, PublicState};
@@ -20,7 +21,7 @@ use ff_test::graphs::{create_flow, edge_of, name};
 use ff_test::registered::registration_of;
 use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
 use ff_test::workload;
-use ff_test::world::complete;
+use ff_test::world::{complete, fail};
 use tokio::task::{JoinHandle, JoinSet};
 use uuid::Uuid;
 
@@ -173,6 +174,31 @@ async fn callers_at_once_go_together() {
     complete_all(&[Arc::clone(&store)], tasks).await;
     let calls = calls(&server, "fcall");
     assert!(calls < MEMBERS / 2, "{calls} calls for {MEMBERS} members of one flow");
+    assert_sound(&store).await;
+}
+
+/// A process remembers small rows of a flow, and must not remember what a row was before it grew.
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_at_once_are_all_noted() {
+    const MEMBERS: usize = 60;
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    let id = submit(&store, MEMBERS).await;
+    let tasks = take(&store, 100).await;
+    let fail = |task: &Task| fail(task, "permanent");
+    for crowd in [0..20, 20..45, 45..MEMBERS] {
+        let replies =
+            store.apply(tasks[crowd].iter().map(|task| fail(task).into()).collect()).await;
+        replies.into_iter().for_each(|reply| drop(reply.unwrap()));
+    }
+    settle(&store).await;
+    let flow = describe(&store, id).await;
+    assert_eq!(flow.state, FlowState::Failed);
+    let replay = ReplayFlow { flow_id: id, members: None };
+    let FlowReplayed::Replayed { members, .. } = store.call(replay).await.unwrap() else {
+        panic!("nothing was replayed");
+    };
+    assert_eq!(members.len(), MEMBERS);
     assert_sound(&store).await;
 }
 

@@ -1,9 +1,9 @@
 //! Edge kinds, joins, and what becomes of those that can no longer run.
 
-use ff_core::operation::{Complete, Submit};
-use ff_core::state::{EdgeKind, FlowState, Join, OnSatisfied, PublicState};
+use ff_core::operation::{ApplyEdge, Complete, GraphEdge, StageEdge, Submit};
+use ff_core::state::{EdgeKind, FlowState, Join, OnSatisfied, Outcome, PublicState};
 
-use crate::graphs::{Drawn, any_of, quorum};
+use crate::graphs::{Drawn, any_of, let_run, quorum, stage};
 use crate::world::{World, cancel, complete, delay};
 
 use PublicState::{
@@ -208,4 +208,37 @@ pub async fn a_result_is_not_lost_when_the_end_resolves_edges(world: &World) {
     let result = Some(ff_core::content::Content::new("kept"));
     world.act(Complete { result: result.clone(), ..complete(&task) }).await;
     assert_eq!(world.result(drawn.id("a")).await.ok(), result);
+}
+
+pub async fn an_edge_that_is_not_satisfied_passes_no_payload(world: &World) {
+    let drawing = world.draw(&["a", "c", "d"], &["a>d", "c>d"]).join("d", let_run(1));
+    let passing = |edge: &mut GraphEdge| {
+        edge.data_passing_ref = Some("payload".to_owned());
+        edge.kind = EdgeKind::FailureOnly;
+    };
+    let drawn = world.submit_flow(drawing.edge("a>d", passing)).await;
+    world.run(&drawn, "a").await;
+    world.run(&drawn, "c").await;
+    assert_eq!(world.take(&drawn, "d").await.payload, "");
+}
+
+pub async fn inputs_of_many_that_are_claimed_at_once_are_all_told(world: &World) {
+    let members = ["a", "s", "b", "x", "d"];
+    let drawing = world.draw(&members, &["a>s", "a>x"]).kind("a>x", EdgeKind::Always);
+    let drawn = world.submit_flow(drawing).await;
+    for name in ["a", "b"] {
+        world.act(cancel(drawn.id(name))).await;
+    }
+    for (edge, applies) in [("s>d", true), ("b>d", false)] {
+        let mut staged = stage(&drawn, edge);
+        staged.edge.kind = EdgeKind::Always;
+        let staged = world.act(StageEdge { applies, ..staged }).await;
+        if applies {
+            let (flow_id, edge_id) = (drawn.flow_id, staged.edge_id);
+            world.act(ApplyEdge { flow_id, edge_id }).await;
+        }
+    }
+    let tasks = world.claim(50).await;
+    let task = tasks.iter().find(|task| task.execution_id == drawn.id("d")).expect("d is claimed");
+    assert_eq!(task.extras.inputs["s"].outcome, Outcome::Skipped);
 }

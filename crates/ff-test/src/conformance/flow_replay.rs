@@ -502,3 +502,50 @@ pub async fn a_replay_ends_the_cancels_of_a_decision(world: &World) {
     world.settle().await;
     assert_eq!(world.states(&drawn, &["m0", "m1", "m2"]).await, [Waiting; 3]);
 }
+
+pub async fn what_comes_back_gets_the_payload_that_came_meanwhile(world: &World) {
+    let drawing = world.draw(&["a", "b", "c"], &["a>b", "c>b"]);
+    let passing = |edge: &mut GraphEdge| edge.data_passing_ref = Some("payload".to_owned());
+    let drawn = world.submit_flow(drawing.edge("a>b", passing)).await;
+    world.break_down(&drawn, "c").await;
+    assert_eq!(world.states(&drawn, &["b"]).await, [Skipped]);
+    world.run(&drawn, "a").await;
+    world.act(replay(&drawn, "c")).await;
+    world.run(&drawn, "c").await;
+    let task = world.take(&drawn, "b").await;
+    assert_eq!(task.payload, "result of a");
+}
+
+pub async fn a_group_that_a_replay_finds_decided_cancels_the_rest(world: &World) {
+    let drawn = world.submit_flow(world.draw_in(2).join("x", any_of())).await;
+    world.act(cancel(drawn.id("x"))).await;
+    world.run(&drawn, "m0").await;
+    assert_eq!(world.states(&drawn, &["m1"]).await, [Waiting]);
+    world.act(replay(&drawn, "x")).await;
+    world.settle().await;
+    assert_eq!(world.states(&drawn, &["m1", "x"]).await, [PublicState::Cancelled, Waiting]);
+}
+
+pub async fn inputs_tell_results_of_the_outcome_they_name(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b"], &["a>b"])).await;
+    world.run(&drawn, "a").await;
+    world.break_down(&drawn, "b").await;
+    world.act(replay(&drawn, "a")).await;
+    world.break_down(&drawn, "a").await;
+    world.act(replay(&drawn, "b")).await;
+    let task = world.take(&drawn, "b").await;
+    let input = &task.extras.inputs["a"];
+    assert_eq!((input.outcome, input.inline), (Outcome::Success, false), "it is to be fetched");
+    let drawing = world.draw(&["c", "p"], &["c>p"]).kind("c>p", EdgeKind::Always);
+    let drawn = world.submit_flow(drawing).await;
+    world.break_down(&drawn, "c").await;
+    let task = world.take(&drawn, "p").await;
+    assert_eq!(task.extras.inputs["c"].outcome, Outcome::Failed);
+    world.act(replay(&drawn, "c")).await;
+    world.act(wait_children(&task, Some(vec![drawn.id("c")]))).await;
+    world.run(&drawn, "c").await;
+    let task = world.take(&drawn, "p").await;
+    let input = &task.extras.inputs["c"];
+    assert_eq!(input.outcome, Outcome::Success, "as the wait has found it");
+    assert_eq!(input.result, Some(Content::new("result of c")));
+}

@@ -577,6 +577,8 @@ suite! { ($)
         a_skip_goes_to_any_depth
         a_delay_goes_on_under_the_edges
         a_result_is_not_lost_when_the_end_resolves_edges
+        an_edge_that_is_not_satisfied_passes_no_payload
+        inputs_of_many_that_are_claimed_at_once_are_all_told
     }
     flow_replay {
         what_was_skipped_waits_again
@@ -610,6 +612,9 @@ suite! { ($)
         a_parent_waits_for_a_child_that_comes_back
         a_failed_quorum_is_replayed_with_its_siblings
         a_replay_ends_the_cancels_of_a_decision
+        what_comes_back_gets_the_payload_that_came_meanwhile
+        a_group_that_a_replay_finds_decided_cancels_the_rest
+        inputs_tell_results_of_the_outcome_they_name
     }
     flow_state {
         a_flow_without_members_is_open

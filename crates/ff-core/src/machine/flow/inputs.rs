@@ -11,7 +11,7 @@ use super::pages::{CHILDREN, IN, InEdge};
 use crate::id::{DocumentId, ExecutionId};
 use crate::limits;
 use crate::operation::Input;
-use crate::state::{EdgeState, Execution, Member, Outcome};
+use crate::state::{AttemptState, EdgeState, Execution, Member, Outcome};
 
 /// Outcomes and results by the names of edges: of every satisfied edge, and of the children that the
 /// attempt waited for. Results come along as long as they have at most `most` bytes.
@@ -23,9 +23,10 @@ pub(in super::super) fn inputs(
     let Some(member) = &execution.member else { return Ok(BTreeMap::new()) };
     let mut found = satisfied(facts, execution, member)?;
     for child in children(facts, execution, member)? {
-        // An upstream that was waited for as well is told once.
-        if found.iter().all(|known| known.upstream.id != child.upstream.id) {
-            found.push(child);
+        // An upstream that was waited for as well is told once, as the wait has found it.
+        match found.iter_mut().find(|known| known.upstream.id == child.upstream.id) {
+            Some(known) => known.outcome = child.outcome,
+            None => found.push(child),
         }
     }
     let mut left = most.min(limits::INPUT_BYTES);
@@ -65,16 +66,23 @@ struct Told {
 }
 
 impl Told {
-    /// The size of the result that its newest attempt ended with.
+    /// Whether its newest attempt is the one that succeeded.
+    fn is_newest(&self) -> bool {
+        let attempt = self.upstream.attempt.as_ref();
+        attempt.is_some_and(|attempt| attempt.state == AttemptState::EndedSuccess)
+    }
+
+    /// The size of the result that its newest attempt ended with, should that be the one to tell.
     fn result_bytes(&self) -> Option<usize> {
         let attempt = self.upstream.attempt.as_ref()?;
-        attempt.result_bytes.map(|bytes| bytes as usize)
+        let told = self.outcome == Outcome::Success && self.is_newest();
+        attempt.result_bytes.filter(|_| told).map(|bytes| bytes as usize)
     }
 
     /// Whether there is no result to be fetched either. One that was replayed keeps that of the
     /// generation before, whatever its newest attempt has.
     fn has_nothing(&self) -> bool {
-        let is_replayed = !self.upstream.is_terminal() && self.outcome == Outcome::Success;
+        let is_replayed = self.outcome == Outcome::Success && !self.is_newest();
         self.result_bytes().is_none() && !is_replayed
     }
 }

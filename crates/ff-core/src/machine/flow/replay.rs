@@ -208,27 +208,37 @@ impl<F: Facts> Scene<'_, F> {
         let upstreams: Vec<_> =
             edges.iter().map(|edge| ExecutionId::new(id.partition(), edge.from)).collect();
         self.want(&upstreams)?;
-        let (mut satisfied, mut impossible) = (0, 0);
+        let (mut satisfied, mut impossible, mut passing) = (0, 0, None);
         for (edge, upstream) in edges.iter().zip(upstreams) {
-            let state = match self.view(upstream)? {
-                Some(upstream) => edge.state(&upstream),
+            let found = self.view(upstream)?;
+            let state = match &found {
+                Some(upstream) => edge.state(upstream),
                 None => EdgeState::Impossible,
             };
             satisfied += u32::from(state == EdgeState::Satisfied);
             impossible += u32::from(state == EdgeState::Impossible);
+            let outcome = found.and_then(|it| it.phase.terminal().map(|it| it.outcome));
+            if edge.passes && state == EdgeState::Satisfied && outcome == Some(Outcome::Success) {
+                passing = Some(upstream);
+            }
+        }
+        // It may have come while the member could not take it.
+        if let Some(payload) = passing.map(|upstream| facts.result(upstream)).transpose()?.flatten()
+        {
+            self.member(id)?.replace_payload(payload);
         }
         let draft = self.member(id)?;
         let group = &mut draft.member_mut()?.group;
         (group.satisfied, group.impossible) = (satisfied, impossible);
         group.reopen();
-        let (blocks, state) = (group.blocks(), group.state);
+        let (blocks, group) = (group.blocks(), *group);
         if let Phase::Runnable(runnable) = &mut draft.execution.phase {
             runnable.causes.edges = blocks;
         }
-        if state == GroupState::Impossible {
+        if group.state == GroupState::Impossible {
             self.skip(id)?;
         }
-        Ok(())
+        self.cancel_remaining(id, group)
     }
 
     /// Takes outgoing edges of a replayed member back: whether some are left.
@@ -346,6 +356,7 @@ impl<F: Facts> Scene<'_, F> {
             group.state = GroupState::Cancelled;
         } else if skipped {
             draft.unskip();
+            self.undecided.push(id);
             self.reopen(id)?;
             self.wait_again(id)?;
             self.take_back_edges(id, Outcome::Skipped, reach)?;

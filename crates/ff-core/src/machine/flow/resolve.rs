@@ -11,7 +11,9 @@ use super::work::WorkItem;
 use crate::event::{EventData, EventKind};
 use crate::id::{DocumentId, ExecutionId};
 use crate::limits;
-use crate::state::{EdgeKind, EdgeState, Execution, FlowEnd, GroupState, Outcome, Phase, Terminal};
+use crate::state::{
+    EdgeKind, EdgeState, Execution, FlowEnd, Group, GroupState, Outcome, Phase, Terminal,
+};
 
 pub(crate) const SIBLING_SATISFIED: &str = "sibling_quorum_satisfied";
 pub(crate) const SIBLING_IMPOSSIBLE: &str = "sibling_quorum_impossible";
@@ -104,10 +106,8 @@ impl<F: Facts> Scene<'_, F> {
         let ids: Vec<_> = edges.iter().map(|e| ExecutionId::new(id.partition(), e.to)).collect();
         let mut needs = Needs::default();
         needs.note(self.want(&ids).map(Some));
-        let passes =
-            |edge: &OutEdge| edge.data_passing_ref.is_some() && outcome == Outcome::Success;
         let known = self.member(id)?.result.is_some();
-        if !known && edges.iter().any(passes) {
+        if !known && edges.iter().any(|edge| edge.passes_result_of(outcome)) {
             needs.note(facts.result(id));
         }
         needs.into_result()?;
@@ -146,7 +146,7 @@ impl<F: Facts> Scene<'_, F> {
         let downstream = ExecutionId::new(id.partition(), edge.to);
         let flow = self.flow_of(id)?;
         flow.event(EventKind::EdgeResolved, resolved_data(edge, state, id, downstream));
-        let payload = if edge.data_passing_ref.is_some() && outcome == Outcome::Success {
+        let payload = if edge.passes_result_of(outcome) {
             match self.member(id)?.result.clone() {
                 Some(result) => Some(result),
                 None => self.facts.result(id)?,
@@ -170,12 +170,26 @@ impl<F: Facts> Scene<'_, F> {
             GroupState::Impossible if waits => self.skip(downstream)?,
             _ => {}
         }
-        if group.join.cancels_remaining() && group.unresolved() > 0 {
-            let satisfied = group.state == GroupState::Satisfied;
-            let item = WorkItem::CancelSiblings { downstream: edge.to, from: 0, satisfied };
-            self.leave_work(id, item)?;
+        self.cancel_remaining(downstream, group)
+    }
+
+    /// Leaves the upstreams of a group to be cancelled, should it have decided and say so.
+    pub(super) fn cancel_remaining(
+        &mut self,
+        downstream: ExecutionId,
+        group: Group,
+    ) -> Result<(), Halt> {
+        let satisfied = match group.state {
+            GroupState::Satisfied => true,
+            GroupState::Impossible => false,
+            GroupState::Pending | GroupState::Cancelled => return Ok(()),
+        };
+        if !group.join.cancels_remaining() || group.unresolved() == 0 {
+            return Ok(());
         }
-        Ok(())
+        let (from, uuid) = (0, downstream.uuid());
+        let item = WorkItem::CancelSiblings { downstream: uuid, from, satisfied };
+        self.leave_work(downstream, item)
     }
 
     /// The member can never run.
@@ -382,6 +396,12 @@ impl Draft {
 }
 
 impl OutEdge {
+    /// Whether the result of an upstream that has ended so becomes the payload.
+    fn passes_result_of(&self, outcome: Outcome) -> bool {
+        let satisfied = self.kind.is_satisfied_by(outcome);
+        self.data_passing_ref.is_some() && satisfied && outcome == Outcome::Success
+    }
+
     /// Its state, which follows from its upstream.
     pub(super) fn state(&self, upstream: &Execution, slot: u32) -> EdgeState {
         edge_state(upstream, slot, (self.kind, self.applied, self.fixed))

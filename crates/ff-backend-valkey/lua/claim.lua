@@ -427,4 +427,5 @@ local function claim(keys, args)
   return reply
 end
 
-serve('ff_claim', {}, claim)
+-- Goes on when memory is short: what cannot be claimed never ends, and only what has ended is removed.
+serve('ff_claim', { 'allow-oom' }, claim)

@@ -10,4 +10,5 @@ local function partitions(keys, args)
   return redis.call('HMGET', keys[1], unpack(names))
 end
 
-serve('ff_partitions', {}, partitions)
+-- Goes on when memory is short: every process begins with it, and only the first writes anything.
+serve('ff_partitions', { 'allow-oom' }, partitions)

@@ -63,9 +63,18 @@ pub(crate) async fn enter_namespace(
     if shared.homes.lock().contains(namespace) {
         return Ok(());
     }
-    add(shared, std::slice::from_ref(namespace)).await?;
+    // Looked up first: where memory is short nothing new is entered, and what stands there goes on.
+    if !is_registered(shared, namespace).await? {
+        add(shared, std::slice::from_ref(namespace)).await?;
+    }
     shared.homes.lock().insert(namespace.clone());
     Ok(())
+}
+
+async fn is_registered(shared: &Shared, namespace: &Namespace) -> Result<bool, EngineError> {
+    let mut look = redis::cmd("SISMEMBER");
+    look.arg(shared.keys.homes()).arg(namespace.as_str());
+    Ok(reply::number(&send(shared, &look).await?)? == 1)
 }
 
 async fn add(shared: &Shared, namespaces: &[Namespace]) -> Result<(), EngineError> {

@@ -11,8 +11,9 @@ use ff_core::backend::{Backend, BackendExt};
 use ff_core::content::Content;
 use ff_core::error::Code;
 use ff_core::id::{ExecutionId, Kind, LaneId};
-use ff_core::operation::Submit;
+use ff_core::operation::{Submit, Trim};
 use ff_core::read::Describe;
+use ff_core::turns::Turn;
 use ff_test::registered::registration_of;
 use ff_test::servers::{
     Cluster, ClusterOptions, Persistence, Replicated, Server, ServerOptions, wait_until,
@@ -242,4 +243,46 @@ async fn a_full_server_refuses_new_work_and_lets_old_work_end() {
     }
     server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
     backend.call(submit).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_lets_a_backlog_drain_and_retention_go_on() {
+    let server = Server::start(ServerOptions::default());
+    let backend = open(&server.url()).await;
+    for _ in 0..20 {
+        backend.call(work(&*backend)).await.unwrap();
+    }
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    // It has not met the namespace yet.
+    let newcomer = open(&server.url()).await;
+    let mut claim = ff_test::workload::claim(1);
+    claim.max = 20;
+    newcomer.call(registration_of(&claim)).await.unwrap();
+    let tasks = newcomer.claim(claim, Duration::ZERO).await.unwrap();
+    assert_eq!(tasks.len(), 20);
+    for task in &tasks {
+        newcomer.call(ff_test::world::complete(task)).await.unwrap();
+    }
+    let turn = |by, ms| backend.take_turn(Turn { of: "round", by: Uuid::from_u128(by), ms });
+    for (by, ms, is_theirs) in [(1, 60_000, true), (2, 60_000, false), (1, 60_000, true)] {
+        assert_eq!(turn(by, ms).await, Ok(is_theirs), "{by}");
+    }
+    assert_eq!(turn(1, 0).await, Ok(true), "who stops says so");
+    wait_until("the turn is over", PATIENCE, || {
+        server.command(&["EXISTS", "ff:turn:round"]).unwrap().trim() == "0"
+    });
+    assert_eq!(turn(2, 60_000).await, Ok(true));
+    let events_before = backend.server_time_ms().await.unwrap().after(1);
+    let trim = Trim { events_before, event_bytes: u64::MAX, most: 500 };
+    assert!(backend.trim(trim).await.unwrap().events >= 60);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_takes_no_new_namespace() {
+    let server = Server::start(ServerOptions::default());
+    let backend = open(&server.url()).await;
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    let refused = backend.call(work(&*backend)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable, "{refused}");
+    assert_eq!(server.command(&["SCARD", "ff:homes:{g}"]).unwrap().trim(), "0");
 }

@@ -1,18 +1,21 @@
 -- ff_trim: removes the oldest events of one home's log. Numbers go on from the stream's own count.
 -- Keys: the home's event stream. Arguments: call version; prefix; events from
 -- before this instant go; of the rest the newest so many bytes stay; most entries of one call.
--- Reply: events removed, 1 when more is to be removed.
+-- Reply: events removed, 1 when more may be to remove.
 -- Errors: FFCALLVERSION. Events: none.
 
--- Number of events in an entry and the time of the last.
+-- Events after which a call ends: each costs a step, and everything else waits meanwhile.
+local TRIMMED_MOST = 2000
+
+-- Number of events in an entry and the time of the last. Lengths alone lead there.
 local function extent(events)
-  local count, place, time = 0, 1, 0
+  local count, place, last = 0, 1, 1
   while place <= #events do
-    local length = struct.unpack('>I3', string.sub(events, place, place + 2))
-    time = struct.unpack('>I6', string.sub(events, place + 20, place + 25))
-    count, place = count + 1, place + 3 + length
+    last = place
+    place = place + 3 + struct.unpack('>I3', events, place)
+    count = count + 1
   end
-  return count, time
+  return count, struct.unpack('>I6', events, last + 20)
 end
 
 local function trim(keys, args)
@@ -24,20 +27,24 @@ local function trim(keys, args)
   end
   local size = redis.call('MEMORY', 'USAGE', stream, 'SAMPLES', 5) / length
   local over = length - math.floor(bytes / size)
-  local removed, last = 0, nil
-  local entries = redis.call('XRANGE', stream, '-', '+', 'COUNT', most)
-  for i = 1, #entries do
-    local count, time = extent(entries[i][2][2])
-    if i > over and time >= before then
+  local removed, entries, last, more = 0, 0, nil, 0
+  -- One by one: mostly the first stays, and nothing else is read.
+  while entries < length do
+    if entries == most or removed >= TRIMMED_MOST then
+      more = 1
       break
     end
-    removed, last = removed + count, i
+    local entry = redis.call('XRANGE', stream, last and '(' .. last or '-', '+', 'COUNT', 1)[1]
+    local count, time = extent(entry[2][2])
+    if entries >= over and time >= before then
+      break
+    end
+    removed, entries, last = removed + count, entries + 1, entry[1]
   end
-  if not last then
-    return { 0, 0 }
+  if last then
+    redis.call('XTRIM', stream, 'MINID', entry_id(entry_number(last) + 1))
   end
-  redis.call('XTRIM', stream, 'MINID', entry_id(entry_number(entries[last][1]) + 1))
-  return { removed, last == #entries and last < length and 1 or 0 }
+  return { removed, more }
 end
 
 serve('ff_trim', { 'allow-oom' }, trim)

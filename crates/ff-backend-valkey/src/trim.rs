@@ -8,7 +8,6 @@ use ff_core::id::Home;
 use ff_core::operation::{Trim, Trimmed};
 use ff_core::time::TimestampMs;
 
-use crate::commit::ITEMS_MOST;
 use crate::item::{HOUR_MS, OLD};
 use crate::store::{Shared, join_all};
 use crate::{homes, keyring, read, reply};
@@ -20,26 +19,62 @@ const HOURS_LISTED: i64 = 25;
 /// where there are many namespaces, and have few events.
 const SHARE_OF_OTHERS: u64 = 8;
 
-/// One bounded step in every home.
+/// Entries of a log that one call looks at: everything else waits while a function runs.
+const ENTRIES_MOST: u32 = 50;
+
+/// Submits that one call looks up.
+const SWEPT_MOST: usize = 256;
+
+/// Homes that are visited at the same time. Others get their turn between them.
+const TOGETHER: usize = 8;
+
+/// Visits of one home in a step.
+const VISITS_MOST: usize = 64;
+
+/// What a visit removed, and whether more may be to remove.
+type Visited = (u32, bool);
+
+/// One bounded step: homes that say that there is more are visited again, without the others.
 pub(crate) async fn trim(shared: &Arc<Shared>, trim: &Trim) -> Result<Trimmed, EngineError> {
     let homes = homes::all(shared).await?;
-    let (partitions, others) = shares(trim.event_bytes, &homes);
-    let steps = homes.iter().map(|home| async move {
-        let Some(partition) = home.flow_partition() else {
-            return trim_log(shared, home, trim, others).await;
-        };
-        let (events, more_events) = trim_log(shared, home, trim, partitions).await?;
-        let more_submits = sweep(shared, partition).await?;
-        Ok::<_, EngineError>((events, more_events || more_submits))
+    let (partition, other) = shares(trim.event_bytes, &homes);
+    let logs = visits(homes, |home| async move {
+        let bytes = if home.flow_partition().is_some() { partition } else { other };
+        trim_log(shared, &home, trim, bytes).await
     });
-    let mut trimmed = Trimmed::default();
-    for step in join_all(steps).await {
-        let (events, more) = step?;
-        trimmed.events += events;
-        trimmed.more |= more;
+    let logs = logs.await;
+    let submits = visits(shared.partitions(), |home| sweep(shared, home)).await;
+    // What hinders one of them hinders no other.
+    let swept = keyring::sweep(shared).await;
+    let ((events, more_events), (_, more_submits)) = (logs?, submits?);
+    swept?;
+    Ok(Trimmed { events, more: more_events || more_submits, ..Trimmed::default() })
+}
+
+/// Visits homes until each has nothing more to do, or was visited often enough. One that fails hinders
+/// no other: all are visited before its error is told.
+async fn visits<V: Future<Output = Result<Visited, EngineError>>>(
+    homes: Vec<Home>,
+    visit: impl Fn(Home) -> V,
+) -> Result<Visited, EngineError> {
+    let (mut left, mut removed, mut failed) = (homes, 0, None);
+    for _ in 0..VISITS_MOST {
+        let mut again = Vec::new();
+        for part in left.chunks(TOGETHER) {
+            let visited = join_all(part.iter().cloned().map(&visit)).await;
+            for (home, visited) in part.iter().zip(visited) {
+                match visited {
+                    Ok((count, more)) => {
+                        removed += count;
+                        again.extend(more.then(|| home.clone()));
+                    }
+                    Err(error) => failed = Some(error),
+                }
+            }
+        }
+        left = again;
     }
-    keyring::sweep(shared).await?;
-    Ok(trimmed)
+    failed.map_or(Ok((removed, !left.is_empty())), Err)
 }
 
 /// The bytes that the log of each partition of executions may have, and of each other home.
@@ -50,43 +85,45 @@ fn shares(bytes: u64, homes: &[Home]) -> (u64, u64) {
     (each(bytes - others, partitions), each(others, homes.len() as u64 - partitions))
 }
 
-/// Removes the oldest events of a home: how many, and whether more are to go.
+/// Removes the oldest events of a home: how many, and whether more may be to go.
 async fn trim_log(
     shared: &Shared,
     home: &Home,
     trim: &Trim,
     bytes: u64,
-) -> Result<(u32, bool), EngineError> {
+) -> Result<Visited, EngineError> {
     let mut call = shared.function("ff_trim");
     call.arg(1).arg(shared.keys.log(home));
     shared.begin(&mut call);
     // Beyond 2^53 the functions' numbers are not exact, and nobody keeps that much.
-    call.arg(trim.events_before.0).arg(bytes.min(1 << 50)).arg(trim.most);
+    call.arg(trim.events_before.0).arg(bytes.min(1 << 50)).arg(trim.most.min(ENTRIES_MOST));
     let reply = reply::array(shared.send_home(home, &call).await?)?;
     let count = |n: usize| reply.get(n).map_or(Ok(0), reply::number);
     Ok((u32::try_from(count(0)?).unwrap_or(u32::MAX), count(1)? == 1))
 }
 
-/// Shortens the oldest list of submits, if it is old enough; whether more is to do.
-async fn sweep(shared: &Shared, partition: u16) -> Result<bool, EngineError> {
+/// Shortens the oldest list of submits, if it is old enough: how many were looked up, and whether more
+/// is to do.
+async fn sweep(shared: &Shared, home: Home) -> Result<Visited, EngineError> {
+    let Some(partition) = home.flow_partition() else { return Ok((0, false)) };
     let hours = shared.keys.index(partition, "created");
     let mut first = redis::cmd("ZRANGE");
     first.arg(&hours).arg(0).arg(0);
     let oldest = reply::array(shared.send(partition, &first).await?)?;
-    let Some(oldest) = oldest.first() else { return Ok(false) };
+    let Some(oldest) = oldest.first() else { return Ok((0, false)) };
     let hour = reply::number(oldest)?;
-    let now: TimestampMs = match shared.clock.estimate(&Home::partition(partition)) {
+    let now: TimestampMs = match shared.clock.estimate(&home) {
         Some(now) => now,
         None => read::read_keys(shared, partition, Vec::new()).await?.0,
     };
     if hour >= now.0.div_euclid(HOUR_MS) - HOURS_LISTED {
-        return Ok(false);
+        return Ok((0, false));
     }
     let bucket = shared.keys.index(partition, &format!("created:{hour}"));
     let mut call = shared.function("ff_sweep");
     call.arg(3).arg(&hours).arg(bucket).arg(shared.keys.index(partition, OLD));
-    shared.begin(&mut call).arg(partition).arg(hour).arg(ITEMS_MOST);
-    shared.send(partition, &call).await?;
+    shared.begin(&mut call).arg(partition).arg(hour).arg(SWEPT_MOST);
+    let looked_up = reply::number(&shared.send(partition, &call).await?)?;
     // The rest of the hour, or the next one, may be old enough too.
-    Ok(true)
+    Ok((u32::try_from(looked_up).unwrap_or(u32::MAX), true))
 }

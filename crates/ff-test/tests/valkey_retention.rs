@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ff_backend_valkey::ValkeyStore;
-use ff_core::backend::BackendExt;
-use ff_core::id::ExecutionId;
-use ff_core::operation::Trim;
+use ff_backend_valkey::{LibraryClock, ValkeyOptions, ValkeyStore};
+use ff_core::backend::{BackendExt, Upkeep as _};
+use ff_core::id::{ExecutionId, Kind, LaneId, PartitionFamily};
+use ff_core::operation::{Submit, Trim, Trimmed};
 use ff_core::read::{Filter, Search};
 use ff_core::state::FrameMode;
 use ff_core::time::TimestampMs;
@@ -121,4 +121,45 @@ async fn frames_past_their_time_go_by_themselves() {
     assert_eq!((page.frames, page.count), (Vec::new(), 3));
     assert_eq!(page.trimmed_before, Some(last.successor()));
     world.audit().await;
+}
+
+/// How often a command was called, as the server counts it.
+fn calls(server: &Server, command: &str) -> usize {
+    let stats = server.command(&["INFO", "commandstats"]).unwrap();
+    let name = format!("cmdstat_{command}:calls=");
+    let line = stats.lines().find_map(|line| line.strip_prefix(&name));
+    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_goes_on_where_there_is_more_by_short_calls() {
+    const SUBMITS: usize = 600;
+    let server = Server::start(ServerOptions::default());
+    let options: ValkeyOptions = server.url().parse().unwrap();
+    let options = ValkeyOptions { clock: LibraryClock::Settable, ..options };
+    let store = ValkeyStore::open(options).await.unwrap();
+    let begun = TimestampMs(1_000 * HOUR);
+    store.set_clock(begun).await.unwrap();
+    let partitions = store.settings().partitions;
+    for _ in 0..SUBMITS {
+        let id = ExecutionId::solo_in(7, &partitions);
+        let (lane, kind) = (LaneId::new("waits").unwrap(), Kind::new("waits").unwrap());
+        store.call(Submit::new(id, lane, kind)).await.unwrap();
+    }
+    store.set_clock(TimestampMs(begun.0 + 27 * HOUR)).await.unwrap();
+    // A process knows by the replies that it gets how late it is.
+    store.server_time_ms().await.unwrap();
+    server.command(&["CONFIG", "RESETSTAT"]).unwrap();
+    let trim = Trim { events_before: TimestampMs(begun.0 + HOUR), event_bytes: 1 << 40, most: 500 };
+    let all = Trimmed { events: SUBMITS as u32, ..Trimmed::default() };
+    assert_eq!(store.trim(trim).await.unwrap(), all);
+    // 50 entries of a log a call, and 256 submits.
+    assert_eq!(calls(&server, "xtrim"), SUBMITS / 50);
+    assert_eq!(calls(&server, "ltrim"), SUBMITS / 256 + 1);
+    let homes = PartitionFamily::ALL.into_iter().flat_map(|family| partitions.homes(family));
+    let (homes, again) = (homes.count() + 2, SUBMITS / 50 + SUBMITS / 256 + 1);
+    let functions = calls(&server, "fcall");
+    assert!(functions <= homes + again, "{functions} calls for {homes} homes and {again} more");
+    let lists = server.command(&["KEYS", "ff:*:created*"]).unwrap();
+    assert_eq!(lists, "", "lists of submits are left");
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use ff_core::error::EngineError;
+use ff_core::error::{Code, EngineError};
 use ff_core::id::{ExecutionId, Home, Subject};
 use ff_core::operation::{ExpireExecution, Reply, Tick, Ticked};
 use ff_core::read::Dues;
 use ff_core::time::TimestampMs;
 use redis::{Cmd, Value};
 
-use crate::apply::{Job, run};
+use crate::apply::{Done, Job, run};
 use crate::commit::ITEMS_MOST;
 use crate::everywhere::{Answered, Missing, Tour};
 use crate::reply;
@@ -131,14 +131,30 @@ async fn carry_out(
     shared: &Arc<Shared>,
     due: impl Iterator<Item = &Subject>,
 ) -> Result<Ticked, EngineError> {
-    let jobs = due.map(Job::due).collect();
+    let due: Vec<_> = due.collect();
+    let jobs = due.iter().map(|subject| Job::due(subject)).collect();
     let mut ticked = Ticked::default();
-    for done in run(shared, jobs).await {
-        if let Reply::Tick(part) = done?.reply {
+    for (subject, done) in due.into_iter().zip(run(shared, jobs).await) {
+        if let Some(Done { reply: Reply::Tick(part), .. }) = unless_broken(subject, done)? {
             ticked.merge(&part);
         }
     }
     Ok(ticked)
+}
+
+/// None: its record cannot be read. It stays due and is told of each time, and holds up nothing else:
+/// leases and timers of a home wait for nobody's repair.
+fn unless_broken(
+    subject: &Subject,
+    done: Result<Done, EngineError>,
+) -> Result<Option<Done>, EngineError> {
+    match done {
+        Err(error) if error.code() == Code::Corruption => {
+            tracing::error!(%subject, %error, "what is due of a broken record is passed over");
+            Ok(None)
+        }
+        done => done.map(Some),
+    }
 }
 
 /// Executions that a claim met in a queue although their deadline has passed.
@@ -148,8 +164,8 @@ pub(crate) async fn expire(shared: &Arc<Shared>, ids: &[ExecutionId]) -> Result<
         Job::new(shared, expire.into())
     };
     for part in ids.chunks(ITEMS_MOST) {
-        for done in run(shared, part.iter().map(expire).collect()).await {
-            done?;
+        for (id, done) in part.iter().zip(run(shared, part.iter().map(expire).collect()).await) {
+            unless_broken(&Subject::from(*id), done)?;
         }
     }
     Ok(())

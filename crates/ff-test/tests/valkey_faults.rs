@@ -10,15 +10,17 @@ use ff_backend_valkey::{Durability, ValkeyOptions, ValkeyStore};
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::content::Content;
 use ff_core::error::Code;
-use ff_core::id::{ExecutionId, Kind, LaneId};
-use ff_core::operation::{Submit, Trim};
+use ff_core::id::{ExecutionId, Home, Kind, LaneId};
+use ff_core::operation::{Submit, Tick, Trim};
 use ff_core::read::Describe;
 use ff_core::turns::Turn;
 use ff_test::registered::registration_of;
 use ff_test::servers::{
-    Cluster, ClusterOptions, Persistence, Replicated, Server, ServerOptions, wait_until,
+    self, Cluster, ClusterOptions, Persistence, Replicated, Server, ServerOptions, wait_until,
 };
+use ff_test::stages::ValkeyStage;
 use ff_test::workload::{PATIENCE, Workload, check};
+use ff_test::world::World;
 use uuid::Uuid;
 
 const SMALL: Workload = Workload { submitters: 8, submits_each: 60, workers: 8 };
@@ -285,4 +287,27 @@ async fn a_full_server_takes_no_new_namespace() {
     let refused = backend.call(work(&*backend)).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable, "{refused}");
     assert_eq!(server.command(&["SCARD", "ff:homes:{g}"]).unwrap().trim(), "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_read_holds_up_no_lease_of_its_home() {
+    const TASKS: u32 = 40;
+    let stage = ValkeyStage::standalone(Default::default()).await;
+    let prefix = stage.prefix().to_owned();
+    let world = World::new(stage);
+    let partitions = world.backend.settings().partitions;
+    let mut ids = Vec::new();
+    for _ in 0..TASKS {
+        let execution_id = ExecutionId::solo_in(7, &partitions);
+        ids.push(world.submit(Submit { execution_id, ..world.work() }).await);
+    }
+    assert_eq!(world.claim(TASKS).await.len(), TASKS as usize);
+    // What is due together is carried out in the order of names: it is of the first part of all.
+    let broken = ids.iter().min().unwrap();
+    let key = format!("{prefix}:exec:{{fp:{}}}:{}:core", broken.partition(), broken.uuid());
+    servers::standalone().command(&["SET", &key, "broken"]).unwrap();
+    world.advance(3_600_000).await;
+    let tick = || Tick { home: Some(Home::partition(broken.partition())), most: 256 };
+    assert_eq!(world.act(tick()).await.total(), TASKS - 1);
+    assert_eq!(world.act(tick()).await.total(), 0, "it stays due, and is no error of its home");
 }

@@ -1,6 +1,6 @@
 //! Following the log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -92,11 +92,14 @@ async fn tail(shared: Arc<Shared>, home: Option<Home>, shift: u64) {
             };
             // Where the logs end is read before followers are told to look: what comes later than
             // that ends the wait.
-            let after = match places.take() {
-                Some((known, after, times)) if known == homes && times == emptied => after,
-                _ => ends(&shared, homes.clone()).await?,
+            let (after, grew) = match places.take() {
+                Some((known, after, times)) if known == homes && times == emptied => (after, false),
+                _ => (ends(&shared, homes.clone()).await?, true),
             };
-            shared.tail.tell();
+            // Where each home has a turn of its own, `glance` is the net under all of them.
+            if grew || home.is_none() {
+                shared.tail.tell();
+            }
             if connection.is_none() {
                 connection = Some(shared.client.dedicated(slot).await?);
             }
@@ -117,9 +120,9 @@ async fn tail(shared: Arc<Shared>, home: Option<Home>, shift: u64) {
 }
 
 /// Looks a few times a second where the logs end that no connection waits for, and tells when one
-/// has grown.
+/// has grown, and once in a turn whether or not.
 async fn glance(shared: Arc<Shared>, shift: u64) {
-    let mut known = None;
+    let (mut known, mut told) = (None, Instant::now());
     while shared.tail.followers.goes_on(shift) && !shared.is_closing() {
         let look = async {
             let mut homes = homes::all(&shared).await?;
@@ -129,8 +132,8 @@ async fn glance(shared: Arc<Shared>, shift: u64) {
         match look.await {
             Ok(found) => {
                 let found = Some(found);
-                if found != known {
-                    known = found;
+                if found != known || told.elapsed() >= TURN {
+                    (known, told) = (found, Instant::now());
                     shared.tail.tell();
                 }
             }
@@ -349,18 +352,17 @@ fn read_logs(answered: Vec<Answered>) -> Result<Vec<Read>, EngineError> {
 
 /// Events with what their records say now.
 async fn envelopes(shared: &Arc<Shared>, events: Vec<Event>) -> Result<Vec<Envelope>, EngineError> {
-    let mut by_home: BTreeMap<Home, Vec<Need>> = BTreeMap::new();
+    let mut by_home: BTreeMap<Home, BTreeSet<&Subject>> = BTreeMap::new();
     for event in &events {
-        let need = match &event.subject {
-            Subject::Execution(id) => Need::Execution(*id),
-            Subject::Document(id) => Need::Document(id.clone()),
-        };
-        by_home.entry(event.subject.home()).or_default().push(need);
+        by_home.entry(event.subject.home()).or_default().insert(&event.subject);
     }
-    let nothing = Known::default();
-    let nothing = &nothing;
-    let reads = by_home.iter().map(|(home, needs)| async move {
-        Ok::<_, EngineError>((home.clone(), read::read(shared, home, nothing, needs).await?))
+    let reads = by_home.into_iter().map(|(home, subjects)| async move {
+        let needs: Vec<_> = subjects.into_iter().map(need_of).collect();
+        let mut all = Known::default();
+        for known in read::read_in_portions(shared, &home, &needs).await {
+            all.extend(known?);
+        }
+        Ok::<_, EngineError>((home, all))
     });
     let records: BTreeMap<Home, Known> =
         join_all(reads).await.into_iter().collect::<Result<_, _>>()?;
@@ -376,4 +378,12 @@ async fn envelopes(shared: &Arc<Shared>, events: Vec<Event>) -> Result<Vec<Envel
         Envelope::new(event, about)
     };
     Ok(events.into_iter().map(envelope).collect())
+}
+
+/// The record of what an event is about.
+fn need_of(subject: &Subject) -> Need {
+    match subject {
+        Subject::Execution(id) => Need::Execution(*id),
+        Subject::Document(id) => Need::Document(id.clone()),
+    }
 }

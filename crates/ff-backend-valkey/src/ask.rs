@@ -13,9 +13,9 @@ use uuid::Uuid;
 use crate::crowd::{self, Joint};
 use crate::keys::{REQUIRED, requires_some};
 use crate::record::Entry;
-use crate::reply;
 use crate::store::Shared;
 use crate::view::{Candidate, Front, Taking};
+use crate::{near, reply};
 
 /// Tasks of several claims that go with one call: a reply holds the payloads of as many.
 pub(crate) const JOINT_TASKS: usize = limits::CLAIM_REPLY_BYTES / limits::PAYLOAD_BYTES;
@@ -160,7 +160,8 @@ impl Joint for Ask {
             all.iter().for_each(|ask| ask.keys(shared, &mut keys));
         }
         call.arg(keys.len()).arg(keys);
-        shared.begin(&mut call).arg(shared.options.fifo_slack_ms).arg(all.len());
+        let slacks = all.iter().map(|ask| near::slack_ms(shared, &ask.namespace, &ask.lane));
+        shared.begin(&mut call).arg(slacks.min().unwrap_or_default()).arg(all.len());
         all.iter().for_each(|ask| ask.write(&mut call));
         let mut items = reply::array(shared.send(partition, &call).await?)?.into_iter();
         let now = reply::instant(&reply::next(&mut items)?)?;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ff_core::error::{EngineError, Refusal};
-use ff_core::id::{DocumentId, Home};
+use ff_core::id::{DocumentId, Home, LaneId, Namespace};
 use ff_core::machine::{self, Gate, Need, Overlay};
 use ff_core::operation::Claim;
 use ff_core::recent::Recent;
@@ -103,6 +103,19 @@ pub(crate) async fn gate(shared: &Shared, claim: &Claim) -> Result<(Gate, bool),
     match remembered(shared, claim, since) {
         Some(Ok(gate)) if gate.lanes.iter().all(Option::is_some) => Ok((gate, true)),
         _ => Ok((gate_since(shared, claim, begun).await?, false)),
+    }
+}
+
+/// How much younger than the best known an entry of a lane may be that is taken along. Where priorities
+/// age, scores are closer than that: it stays below one step, so that nothing of a lower priority
+/// passes what is as old. Nothing, where it is not known whether they do.
+pub(crate) fn slack_ms(shared: &Shared, namespace: &Namespace, lane: &LaneId) -> u32 {
+    let slack_ms = shared.options.fifo_slack_ms;
+    let Some(found) = shared.near.get(&DocumentId::lane(namespace, lane)) else { return 0 };
+    let ageing_ms = found.as_deref().and_then(Document::lane).map_or(0, |it| it.priority_ageing_ms);
+    match ageing_ms.checked_sub(1) {
+        Some(below) => slack_ms.min(u32::try_from(below).unwrap_or(u32::MAX)),
+        None => slack_ms,
     }
 }
 

@@ -10,10 +10,11 @@ use ff_backend_valkey::ValkeyStore;
 use ff_core::backend::{BackendExt, Upkeep};
 use ff_core::id::{ExecutionId, Kind};
 use ff_core::operation::{Claim, Submit, Task};
+use ff_test::fleet::set_ageing;
 use ff_test::registered::registration_of;
 use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
-use ff_test::workload;
 use ff_test::world::{PATIENCE, cancel, capabilities, complete, policy};
+use ff_test::{stages, workload};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -270,4 +271,23 @@ async fn a_class_that_is_new_to_a_waiting_process_wakes_it() {
     submitting.call(submit).await.unwrap();
     let tasks = tokio::time::timeout(PATIENCE / 4, waiter).await.expect("woken").unwrap();
     assert_eq!(tasks.iter().map(|task| task.execution_id).collect::<Vec<_>>(), [id]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_priorities_age_nothing_lower_passes_what_is_older() {
+    let world = stages::valkey_by_memory().await;
+    world.act(set_ageing(50)).await;
+    let partitions = world.backend.settings().partitions;
+    let submit = async |partition, priority| {
+        let execution_id = ExecutionId::solo_in(partition, &partitions);
+        world.submit(Submit { execution_id, priority, ..world.work() }).await
+    };
+    let first = submit(7, 0).await;
+    world.advance(170).await;
+    let above = submit(8, 1).await;
+    world.advance(30).await;
+    // By its score 80 ms behind the one above it: less than what may be taken along in other lanes.
+    let below = submit(7, 0).await;
+    assert_eq!(world.claim_ids(2).await, [first, above]);
+    assert_eq!(world.claim_ids(2).await, [below]);
 }

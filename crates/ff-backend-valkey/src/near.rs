@@ -51,10 +51,16 @@ impl Near {
         (seen >= since).then_some(found)
     }
 
-    /// Keeps what was there at this instant or later; only of homes that others rest on.
+    /// Keeps what was there at this instant or later; only of homes that others rest on. A read that
+    /// was under way while this process wrote may have seen what was there before.
     pub(crate) fn keep(&self, id: &DocumentId, found: Option<&Arc<Document>>, seen: Instant) {
-        if let Home::Namespace(_) = id.home {
-            self.lock().keep(id.clone(), (seen, found.cloned()));
+        let Home::Namespace(_) = id.home else { return };
+        let mut facts = self.lock();
+        let revision =
+            |found: Option<&Arc<Document>>| found.map_or(0, |document| document.revision);
+        let is_newer = |(at, known): Fact| at > seen && revision(known.as_ref()) > revision(found);
+        if !facts.get(id).is_some_and(is_newer) {
+            facts.keep(id.clone(), (seen, found.cloned()));
         }
     }
 
@@ -176,4 +182,46 @@ fn facts_of(claim: &Claim, nothing: &Overlay) -> Vec<DocumentId> {
         _ => None,
     });
     ids.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::samples;
+
+    /// A document at a revision, of a home that others rest on.
+    fn document(revision: u64) -> Arc<Document> {
+        let mut document = Document::clone(&samples::document(revision));
+        document.id.home = Home::Namespace(Namespace::default());
+        Arc::new(document)
+    }
+
+    fn known(near: &Near) -> Option<u64> {
+        near.get(&document(1).id).flatten().map(|document| document.revision)
+    }
+
+    #[test]
+    fn a_read_from_before_a_write_of_this_process_changes_nothing() {
+        let (near, begun) = (Near::new(), Instant::now());
+        let later = |ms| begun + Duration::from_millis(ms);
+        let id = &document(1).id;
+        near.keep(id, Some(&document(7)), later(5));
+        for late in [Some(&document(6)), None] {
+            near.keep(id, late, begun);
+            assert_eq!(known(&near), Some(7), "{late:?}");
+        }
+        near.keep(id, Some(&document(8)), begun);
+        assert_eq!(known(&near), Some(8), "another process wrote meanwhile");
+    }
+
+    #[test]
+    fn what_is_read_later_counts_whatever_its_revision() {
+        let (near, begun) = (Near::new(), Instant::now());
+        let id = &document(1).id;
+        near.keep(id, Some(&document(7)), begun);
+        near.keep(id, Some(&document(1)), begun + Duration::from_millis(1));
+        assert_eq!(known(&near), Some(1), "it was removed and made anew");
+        near.keep(id, None, begun + Duration::from_millis(2));
+        assert_eq!(known(&near), None);
+    }
 }

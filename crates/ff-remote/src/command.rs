@@ -51,7 +51,6 @@ served! {
         ResetBudget => limit::reset_budget;
         DeleteBudget => limit::delete_budget;
         DeleteQuotaPolicy => limit::delete_quota;
-        DrainWorker => worker::drain;
         DeleteKey => system::delete_key;
     }
     by_value {
@@ -91,6 +90,7 @@ served! {
         UpdateQuotaPolicy => limit::update_quota;
         RegisterWorker => worker::register;
         DeregisterWorker => worker::leave;
+        DrainWorker => worker::drain;
         MarkWorkerDead => worker::mark_dead;
         SetLane => system::set_lane;
         SetNamespace => system::set_namespace;

@@ -43,7 +43,11 @@ pub fn beat(name: &str) -> HeartbeatWorker {
 }
 
 pub fn drain(name: &str) -> DrainWorker {
-    DrainWorker { namespace: Namespace::default(), worker_instance_id: instance(name) }
+    DrainWorker {
+        namespace: Namespace::default(),
+        worker_instance_id: instance(name),
+        reason: String::new(),
+    }
 }
 
 pub fn deregister(name: &str) -> DeregisterWorker {

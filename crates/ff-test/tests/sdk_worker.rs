@@ -179,7 +179,8 @@ async fn an_operator_drains_a_worker(workshop: &Workshop) {
     let waiting = worker.claim(1, 2 * PATIENCE);
     let drain = async {
         let worker_instance_id = "w-1".parse().unwrap();
-        let drain = DrainWorker { namespace: Default::default(), worker_instance_id };
+        let (namespace, reason) = Default::default();
+        let drain = DrainWorker { namespace, worker_instance_id, reason };
         workshop.store().call(drain).await.unwrap();
         worker.drained().await;
     };

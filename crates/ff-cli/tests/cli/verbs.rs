@@ -228,7 +228,11 @@ fn workers_are_listed_drained_and_given_up() {
     let revoked = site.ff(&["revoke", &id, "--expected-lease-id", lease]).ok();
     assert_eq!(revoked, format!("revoked lease {lease}\n"));
     drop(task);
-    assert_eq!(site.ff(&["worker", "drain", "w-1"]).ok(), "draining\n");
+    let drain = ["worker", "drain", "w-1", "--reason", "new version"];
+    assert_eq!(site.ff(&drain).ok(), "draining\n");
+    let types = ["events", "--after", "start", "--types", "worker.draining", "--json"];
+    let events = crate::support::Running::start(site.command(&types));
+    assert!(events.line_with("worker.draining").contains(r#""reason":"new version""#));
     site.ff(&["worker", "dead", "w-1", "--reason", "gone"]).ok();
     assert_eq!(site.ff(&["worker", "show", "w-1", "--json"]).problem(3), "worker_not_found");
     assert_eq!(site.ff(&["worker", "show", "nobody", "--json"]).problem(3), "worker_not_found");

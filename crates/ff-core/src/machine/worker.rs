@@ -155,7 +155,9 @@ pub(super) fn drain(
         return Ok(Step::unchanged(Settled::AlreadySatisfied));
     };
     registration.draining_since = Some(now);
-    draft.event(EventKind::WorkerDraining, EventData::new());
+    let reason = Some(op.reason.as_str()).filter(|reason| !reason.is_empty());
+    let data = reason.map(|reason| ("reason".to_owned(), reason.into())).into_iter().collect();
+    draft.event(EventKind::WorkerDraining, data);
     Ok(draft.settle(Settled::Done))
 }
 

@@ -77,6 +77,8 @@ pub struct NoteCancellations {
 pub struct DrainWorker {
     pub namespace: Namespace,
     pub worker_instance_id: WorkerInstanceId,
+    /// For the record; may be empty.
+    pub reason: String,
 }
 
 /// The worker leaves.
@@ -219,6 +221,10 @@ impl Shape for NoteCancellations {
 }
 
 impl Shape for DrainWorker {
+    fn check_shape(&self) -> Result<(), Refusal> {
+        check_bytes("reason", &self.reason, limits::REASON_BYTES)
+    }
+
     fn target(&self) -> Option<ExecutionId> {
         None
     }

@@ -29,9 +29,10 @@ fn about(
     Ok(request(of("workers", instance, part)?).namespace(Some(namespace)))
 }
 
-pub(crate) fn drain(_: &Link, op: &DrainWorker) -> Asked<Settled> {
-    let post = |path| Request::post(path, &Reason::default());
-    let request = about(&op.namespace, &op.worker_instance_id, "drain", post)?;
+pub(crate) fn drain(_: &Link, op: DrainWorker) -> Asked<Settled> {
+    let DrainWorker { namespace, worker_instance_id, reason } = op;
+    let post = |path| Request::post(path, &Reason { reason });
+    let request = about(&namespace, &worker_instance_id, "drain", post)?;
     Ok(Exchange::settled(request))
 }
 

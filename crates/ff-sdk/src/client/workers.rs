@@ -116,7 +116,8 @@ impl Client {
     pub async fn drain_worker(&self, worker_instance_id: &str) -> Result<Settled, SdkError> {
         let worker_instance_id = parse("worker_instance_id", worker_instance_id)?;
         let namespace = self.namespace.clone();
-        self.insist(DrainWorker { namespace, worker_instance_id }).await
+        let reason = String::new();
+        self.insist(DrainWorker { namespace, worker_instance_id, reason }).await
     }
 
     /// The worker is known to be dead: what it ran is claimable by others at once. True if it was

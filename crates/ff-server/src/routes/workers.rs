@@ -157,10 +157,10 @@ async fn get(call: Call) -> Result<Response, Failed> {
 }
 
 async fn drain(mut call: Call) -> Result<Response, Failed> {
-    let Reason { .. } = call.body()?;
+    let Reason { reason } = call.body()?;
     check_lanes(&call).await?;
     let (namespace, worker_instance_id) = (call.namespace.clone(), instance(&call)?);
-    let settled = call.act(DrainWorker { namespace, worker_instance_id }).await?;
+    let settled = call.act(DrainWorker { namespace, worker_instance_id, reason }).await?;
     reply::settled(row(&call).await?, settled)
 }
 

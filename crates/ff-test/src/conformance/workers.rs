@@ -260,13 +260,14 @@ pub async fn leaving_and_being_called_dead_are_told(world: &World) {
 
 pub async fn a_worker_has_a_history_without_holes(world: &World) {
     world.act(register("w-1")).await;
-    world.act(drain("w-1")).await;
+    world.act(DrainWorker { reason: "new version".to_owned(), ..drain("w-1") }).await;
     world.act(deregister("w-1")).await;
     world.act(register("w-1")).await;
     let events = world.worker_events("w-1").await;
     use EventKind::{WorkerDraining, WorkerJoined, WorkerLost};
     let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [WorkerJoined, WorkerDraining, WorkerLost, WorkerJoined]);
+    assert_eq!(events[1].data["reason"], Detail::Text("new version".to_owned()));
     let seqs: Vec<_> = events.iter().map(|event| event.seq).collect();
     assert_eq!(seqs, [1, 2, 3, 4]);
     assert!(events.iter().all(|event| event.subject == worker_subject("w-1")));

@@ -100,13 +100,11 @@ impl FleetOp {
             .into(),
             Self::Leave { place, how } => {
                 let (namespace, worker_instance_id) = (namespace(place.0), instance(place.1));
+                let reason = "random".to_owned();
                 match how {
-                    0 => DrainWorker { namespace, worker_instance_id }.into(),
+                    0 => DrainWorker { namespace, worker_instance_id, reason }.into(),
                     1 => DeregisterWorker { namespace, worker_instance_id }.into(),
-                    _ => {
-                        let reason = "random".to_owned();
-                        MarkWorkerDead { namespace, worker_instance_id, reason }.into()
-                    }
+                    _ => MarkWorkerDead { namespace, worker_instance_id, reason }.into(),
                 }
             }
             Self::Lose(of, by_time) => {

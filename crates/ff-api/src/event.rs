@@ -8,6 +8,7 @@ use ff_core::id::{
 };
 use ff_core::read::EventFilter;
 use ff_core::state::Outcome;
+use ff_core::time::TimestampMs;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -40,6 +41,7 @@ pub struct Event {
     pub worker_instance_id: Option<WorkerInstanceId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
+    /// What else there is to tell, by name; names that end in `_at` or `_until` are times.
     #[schema(value_type = Object)]
     pub data: serde_json::Map<String, serde_json::Value>,
 }
@@ -75,9 +77,15 @@ pub struct EventPage {
     pub gap: bool,
 }
 
-fn detail(detail: Detail) -> serde_json::Value {
+/// Whether a detail is a point in time: its name says so, as everywhere on the wire.
+fn is_time(name: &str) -> bool {
+    name.ends_with("_at") || name.ends_with("_until")
+}
+
+fn detail(name: &str, detail: Detail) -> serde_json::Value {
     match detail {
         Detail::Text(text) => text.into(),
+        Detail::Number(ms) if is_time(name) => Time(TimestampMs(ms)).to_string().into(),
         Detail::Number(number) => number.into(),
         Detail::Map(map) => map
             .into_iter()
@@ -90,7 +98,10 @@ fn detail(detail: Detail) -> serde_json::Value {
 impl From<Envelope> for Event {
     fn from(envelope: Envelope) -> Self {
         let Envelope { event, about } = envelope;
-        let data = event.data.clone().into_iter().map(|(name, value)| (name, detail(value)));
+        let data = event.data.clone().into_iter().map(|(name, value)| {
+            let value = detail(&name, value);
+            (name, value)
+        });
         Self {
             id: event.id().to_string(),
             seq: event.seq,
@@ -141,8 +152,12 @@ impl Events {
     }
 }
 
-fn told(value: serde_json::Value) -> Option<Detail> {
+fn told(name: &str, value: serde_json::Value) -> Option<Detail> {
     match value {
+        serde_json::Value::String(text) if is_time(name) => {
+            let time = Time::deserialize(serde_json::Value::String(text)).ok()?;
+            Some(Detail::Number(time.0.0))
+        }
         serde_json::Value::String(text) => Some(Detail::Text(text)),
         serde_json::Value::Number(number) => number.as_i64().map(Detail::Number),
         serde_json::Value::Object(map) => {
@@ -178,7 +193,7 @@ impl TryFrom<Event> for Envelope {
     fn try_from(told_of: Event) -> Result<Self, Unreadable> {
         let id: EventId = parsed("id", &told_of.id)?;
         let data = told_of.data.into_iter().map(|(name, value)| {
-            let value = told(value).ok_or_else(|| Unreadable::new("data", &name))?;
+            let value = told(&name, value).ok_or_else(|| Unreadable::new("data", &name))?;
             Ok((name, value))
         });
         let outcome = told_of.outcome.as_deref().map(|text| word("outcome", text)).transpose()?;
@@ -206,5 +221,28 @@ impl TryFrom<Event> for Envelope {
             None => None,
         };
         Ok(Self { event, about })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn times_among_the_details_are_told_as_times_and_read_back() {
+        let cases = [
+            ("delay_until", Detail::Number(1_800_000_000_500), json!("2027-01-15T08:00:00.500Z")),
+            ("next_reset_at", Detail::Number(0), json!("1970-01-01T00:00:00.000Z")),
+            ("retry_count", Detail::Number(3), json!(3)),
+            ("reason", Detail::Text("1".to_owned()), json!("1")),
+        ];
+        for (name, value, wire) in cases {
+            assert_eq!(detail(name, value.clone()), wire, "{name}");
+            assert_eq!(told(name, wire), Some(value), "{name}");
+        }
+        assert_eq!(told("delay_until", json!(5)), Some(Detail::Number(5)));
+        assert_eq!(told("delay_until", json!("soon")), None);
     }
 }

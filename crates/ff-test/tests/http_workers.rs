@@ -144,6 +144,13 @@ async fn completions_bring_the_next_task(site: &Site) {
     assert_eq!(bytes_of(&site.read(&last.id, "/result").await.expect(200)["result_b64"]), b"null");
 }
 
+/// The event of an execution with this name.
+async fn event(site: &Site, id: &str, name: &str) -> Value {
+    let events = site.read(id, "/events").await.expect(200);
+    let events = events["items"].as_array().unwrap();
+    events.iter().find(|event| event["type"] == name).unwrap().clone()
+}
+
 async fn failures_are_retried_or_final(site: &Site) {
     let task = site.start(json!({ "policy": { "retry_policy": { "max_retries": 1 } } })).await;
     let failed = task.with(json!({ "reason": "boom", "category": "transient" }));
@@ -153,6 +160,8 @@ async fn failures_are_retried_or_final(site: &Site) {
         "replayed": false,
     });
     assert_eq!(retried, expected);
+    let told = event(site, &task.id, "execution.retry_scheduled").await;
+    assert_eq!(told["data"]["delay_until"], "2027-01-15T08:00:01.000Z", "{told}");
     site.pass(1000).await;
     let second = site.claim().await;
     let previous = json!({ "reason": "boom", "category": "transient" });
@@ -321,6 +330,8 @@ async fn tasks_are_put_aside(site: &Site) {
         (&json!("delayed"), &json!(false))
     );
     assert_eq!(delayed["delay_until"], "2027-01-15T08:00:10.000Z");
+    let told = event(site, &task.id, "execution.delayed").await;
+    assert_eq!(told["data"]["delay_until"], "2027-01-15T08:00:10.000Z", "{told}");
     assert_eq!(delayed["state_vector"]["blocking_reason"], "waiting_for_delay");
     assert_eq!(site.act(&task.id, "delay", until).await.expect(200)["replayed"], true);
     site.pass(10_000).await;

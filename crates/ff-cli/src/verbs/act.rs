@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
+use super::list::{List, Page};
 use crate::client::Request;
 use crate::session::Session;
-use crate::show::{Column, fields, plain, shown, table};
+use crate::show::{Column, fields, plain, shown};
 
 /// A verb that is one request.
 pub(crate) struct Act {
@@ -16,9 +17,9 @@ pub(crate) struct Act {
 
 /// How a reply is shown.
 pub(crate) enum Show {
-    /// A list: its columns, and what to say when there is nothing in it.
-    Table(&'static [Column], &'static str),
-    /// A list under a name of its own.
+    /// A list, page by page.
+    Table(List),
+    /// A list that is a field of the reply.
     Rows(&'static str, &'static [Column]),
     /// A line for every field.
     Fields,
@@ -37,8 +38,13 @@ impl Act {
         Self { request, show }
     }
 
-    pub(crate) fn table(request: Request, columns: &'static [Column], none: &'static str) -> Self {
-        Self::new(request, Show::Table(columns, none))
+    pub(crate) fn table(
+        request: Request,
+        page: &Page,
+        columns: &'static [Column],
+        none: &'static str,
+    ) -> Self {
+        Self::new(request, Show::Table(List { page: page.clone(), columns, none }))
     }
 
     pub(crate) fn fields(request: Request) -> Self {
@@ -61,6 +67,9 @@ impl Act {
 impl Session {
     /// Does it and shows the reply.
     pub(crate) async fn perform(&self, act: Act) -> anyhow::Result<ExitCode> {
+        if let Show::Table(list) = &act.show {
+            return self.list(&act.request, list).await;
+        }
         let answer = self.client.send(act.request).await?;
         if self.console.json {
             self.console.pass(&answer.body)?;
@@ -70,10 +79,9 @@ impl Session {
         Ok(ExitCode::SUCCESS)
     }
 
-    pub(crate) fn show(&self, reply: &Value, show: &Show) -> anyhow::Result<()> {
+    fn show(&self, reply: &Value, show: &Show) -> anyhow::Result<()> {
         let console = &self.console;
         match show {
-            Show::Table(columns, none) => self.list(reply, columns, none)?,
             Show::Rows(field, columns) => {
                 let rows = reply[*field].as_array().map_or(&[][..], Vec::as_slice);
                 self.rows(rows, columns)?;
@@ -85,38 +93,10 @@ impl Session {
                 }
             }
             Show::Only(field) => console.say(plain(reply[*field].as_str().unwrap_or_default()))?,
+            Show::Table(_) => {}
             Show::Line(_) | Show::Said(_) if console.quiet => {}
             Show::Line(line) => console.say(line(reply))?,
             Show::Said(line) => console.say(line)?,
-        }
-        Ok(())
-    }
-
-    fn list(&self, reply: &Value, columns: &[Column], none: &str) -> anyhow::Result<()> {
-        let console = &self.console;
-        let rows = reply["items"].as_array().map_or(&[][..], Vec::as_slice);
-        let more = reply["next_cursor"].as_str();
-        if rows.is_empty() && more.is_none() {
-            console.note(none);
-            return Ok(());
-        }
-        self.rows(rows, columns)?;
-        if let Some(cursor) = more {
-            console.note(format_args!("there is more: add --cursor {}", plain(cursor)));
-        }
-        Ok(())
-    }
-
-    /// A table; of quiet commands its first column, which is the id.
-    fn rows(&self, rows: &[Value], columns: &[Column]) -> anyhow::Result<()> {
-        if self.console.quiet {
-            for row in rows {
-                self.console.say(columns[0].cell(row))?;
-            }
-            return Ok(());
-        }
-        for line in table(columns, rows, self.console.colour) {
-            self.console.say(line)?;
         }
         Ok(())
     }

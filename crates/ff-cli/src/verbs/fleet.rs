@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::act::{Act, Show};
+use super::list::Page;
 use super::pairs::body;
 use crate::client::{Request, at};
 use crate::duration;
@@ -36,23 +37,6 @@ const KEYS: &[Column] = &[
     Column::Text("LANES", "lanes"),
     Column::Text("EXPIRES", "expires_at"),
 ];
-
-/// A page of a list.
-#[derive(Debug, Args)]
-pub(crate) struct Page {
-    /// At most so many, up to 500
-    #[arg(long, default_value_t = 50)]
-    limit: u32,
-    /// Where the page before ended
-    #[arg(long)]
-    cursor: Option<String>,
-}
-
-impl Page {
-    pub(crate) fn ask(&self, request: Request) -> Request {
-        request.query("limit", &self.limit).each("cursor", &self.cursor)
-    }
-}
 
 /// Workers that are registered
 #[derive(Debug, Subcommand)]
@@ -175,8 +159,8 @@ impl Worker {
         };
         match self {
             Self::Ls(page) => {
-                let request = page.ask(Request::get(at(&["workers"])?));
-                Ok(Act::table(request, WORKERS, "no workers are registered"))
+                let request = Request::get(at(&["workers"])?);
+                Ok(Act::table(request, page, WORKERS, "no workers are registered"))
             }
             Self::Show { instance } => Ok(Act::fields(Request::get(at(&["workers", instance])?))),
             Self::Drain { instance, reason } => told(instance, "drain", reason),
@@ -189,8 +173,8 @@ impl Lane {
     pub(crate) fn act(&self) -> anyhow::Result<Act> {
         match self {
             Self::Ls(page) => {
-                let request = page.ask(Request::get(at(&["lanes"])?));
-                Ok(Act::table(request, LANES, "no lanes: they come with the first submit"))
+                let request = Request::get(at(&["lanes"])?);
+                Ok(Act::table(request, page, LANES, "no lanes: they come with the first submit"))
             }
             Self::Show { lane } => Ok(Act::fields(Request::get(at(&["lanes", lane])?))),
             Self::Set { lane, state, priority_ageing_ms, budget, quota } => {
@@ -231,7 +215,7 @@ impl Key {
                 Ok(Act::new(Request::post(at(&["keys"])?, &body), Show::Only("key")))
             }
             Self::Ls(page) => {
-                Ok(Act::table(page.ask(Request::get(at(&["keys"])?)), KEYS, "no keys"))
+                Ok(Act::table(Request::get(at(&["keys"])?), page, KEYS, "no keys"))
             }
             Self::Rm { id } => Ok(Act::said(Request::delete(at(&["keys", id])?), "deleted")),
         }

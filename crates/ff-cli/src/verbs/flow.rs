@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::act::Act;
-use super::fleet::Page;
 use super::graph;
+use super::list::Page;
 use super::pairs::body;
 use super::submit::contents;
 use super::wait::{Patience, until_ended};
@@ -104,8 +104,8 @@ impl Flow {
             Self::Show { id } => show(session, id).await,
             Self::Ls { state, kind, tag, page } => {
                 let request = Request::get(at(&["flows"])?).each("state", state);
-                let request = page.ask(request.each("kind", kind).each("tag", tag));
-                session.perform(Act::table(request, FLOWS, "no flows")).await
+                let request = request.each("kind", kind).each("tag", tag);
+                session.perform(Act::table(request, page, FLOWS, "no flows")).await
             }
             Self::Cancel { id, policy, reason, wait } => {
                 let body =

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::act::Act;
-use super::fleet::Page;
+use super::list::Page;
 use super::pairs::{self, body, dimensions, map};
 use crate::client::{Request, at};
 use crate::duration;
@@ -210,7 +210,7 @@ impl Budget {
                 Ok(Act::new_thing(Request::post(at(&["budgets"])?, &body), "budget_id"))
             }
             Self::Ls(page) => {
-                Ok(Act::table(page.ask(Request::get(at(&["budgets"])?)), BUDGETS, "no budgets"))
+                Ok(Act::table(Request::get(at(&["budgets"])?), page, BUDGETS, "no budgets"))
             }
             Self::Show { id } => Ok(Act::fields(Request::get(at(&["budgets", id])?))),
             Self::Set { id, limits } => {
@@ -244,7 +244,7 @@ impl Quota {
                 Ok(Act::new_thing(Request::post(at(&["quotas"])?, &body), "quota_policy_id"))
             }
             Self::Ls(page) => {
-                Ok(Act::table(page.ask(Request::get(at(&["quotas"])?)), QUOTAS, "no quotas"))
+                Ok(Act::table(Request::get(at(&["quotas"])?), page, QUOTAS, "no quotas"))
             }
             Self::Show { id } => Ok(Act::fields(Request::get(at(&["quotas", id])?))),
             Self::Set { id, limits } => {

@@ -12,6 +12,7 @@ mod fleet;
 mod flow;
 mod graph;
 mod limit;
+mod list;
 mod logs;
 mod manage;
 mod pairs;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::act::Act;
 use super::filter::Search;
+use super::list::Page;
 use crate::client::{Request, at};
 use crate::session::Session;
 use crate::show::{Column, shown};
@@ -44,12 +45,8 @@ pub(crate) struct Get {
 pub(crate) struct Ls {
     #[command(flatten)]
     search: Search,
-    /// At most so many, up to 500
-    #[arg(long, default_value_t = 50)]
-    limit: u32,
-    /// Where the page before ended
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: Page,
 }
 
 /// Print the result of an execution, exactly its bytes
@@ -82,9 +79,12 @@ impl Get {
 
 impl Ls {
     pub(crate) fn act(&self) -> anyhow::Result<Act> {
-        let request = Request::get(at(&["executions"])?).query("limit", &self.limit);
-        let request = self.search.ask(request).each("cursor", &self.cursor);
-        Ok(Act::table(request, EXECUTIONS, "no executions; submit one: ff submit --help"))
+        let request = self.search.ask(Request::get(at(&["executions"])?));
+        let none = match self.search.is_empty() {
+            true => "no executions; submit one: ff submit --help",
+            false => "no executions that the filters find",
+        };
+        Ok(Act::table(request, &self.page, EXECUTIONS, none))
     }
 }
 

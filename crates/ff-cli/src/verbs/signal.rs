@@ -7,6 +7,7 @@ use ff_api::bytes::Base64;
 use serde_json::{Value, json};
 
 use super::act::{Act, Show};
+use super::list::Page;
 use super::pairs::body;
 use super::submit::bytes_of;
 use crate::client::{Request, at, one_line_of};
@@ -76,12 +77,8 @@ pub(crate) enum Waitpoint {
         /// Only those that wait so long at least: 500ms, 2s, 5m, 1h
         #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
         age: Option<u64>,
-        /// At most so many, up to 500
-        #[arg(long, default_value_t = 50)]
-        limit: u32,
-        /// Where the page before ended
-        #[arg(long)]
-        cursor: Option<String>,
+        #[command(flatten)]
+        page: Page,
     },
     /// Print the token of a waitpoint
     #[command(after_help = "Example: ff waitpoint token '{fp:7}:0199…' approval > token")]
@@ -144,14 +141,14 @@ impl Signal {
 impl Waitpoint {
     pub(crate) fn act(&self) -> anyhow::Result<Act> {
         match self {
-            Self::Ls { id, lane, reason, age, limit, cursor } => {
+            Self::Ls { id, lane, reason, age, page } => {
                 let path = match id {
                     Some(id) => at(&["executions", id, "pending-waitpoints"])?,
                     None => at(&["waitpoints"])?,
                 };
-                let request = Request::get(path).query("limit", &limit).each("cursor", cursor);
-                let request = request.each("lane", lane).each("reason", reason).each("age", age);
-                Ok(Act::table(request, WAITPOINTS, "nobody waits for a signal"))
+                let request = Request::get(path).each("lane", lane);
+                let request = request.each("reason", reason).each("age", age);
+                Ok(Act::table(request, page, WAITPOINTS, "nobody waits for a signal"))
             }
             Self::Token { id, waitpoint, remint, ttl } => {
                 let path = at(&["executions", id, "waitpoints", waitpoint, "token"])?;

@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::events;
 use super::filter::Search;
+use super::list::{Bounds, LONGEST, walk};
 use super::wait::has_ended;
 use crate::client::{Follow, Request, at};
 use crate::progress;
@@ -54,16 +56,21 @@ impl Watch {
         let request = self.search.of_log().ask(Request::get(at(&["events"])?));
         let after = events::now(session, request.clone()).await?;
         let mut seen = HashMap::new();
-        let list = self.search.ask(Request::get(at(&["executions"])?)).query("limit", &500);
-        let page = session.client.ask(list).await?;
-        for record in page["items"].as_array().into_iter().flatten() {
+        let list = self.search.ask(Request::get(at(&["executions"])?));
+        let count = |row: &RawValue| {
+            let record: Value = serde_json::from_str(row.get())?;
             if session.console.json {
-                session.console.say(record)?;
+                session.console.say(row.get())?;
             }
             *seen.entry(shown(&record["public_state"])).or_insert(0u64) += 1;
-        }
+            Ok(())
+        };
+        let walked = walk(session, &list, None, Bounds::of(LONGEST), count).await?;
         if !session.console.json {
-            let newest = if page["next_cursor"].is_null() { "" } else { "of the newest 500: " };
+            let newest = match walked.next {
+                None => String::new(),
+                Some(_) => format!("of the newest {}: ", walked.rows),
+            };
             session.console.note(format_args!("{newest}{}", tally(&seen)));
         }
         let live = Live::new(session);

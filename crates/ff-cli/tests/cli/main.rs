@@ -6,6 +6,7 @@
 mod config;
 mod directly;
 mod failures;
+mod lists;
 mod observed;
 mod operators;
 mod pasted;

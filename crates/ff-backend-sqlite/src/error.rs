@@ -15,8 +15,15 @@ pub enum OpenError {
          others talk to its server", path.display()
     )]
     Owned { path: PathBuf, owner: String },
-    #[error("{}: {source}", path.display())]
+    #[error("{} cannot be opened or made: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
+    #[error(
+        "{} is a database of another application: it has tables, and they are not those of a \
+         store; name another file", path.display()
+    )]
+    Foreign { path: PathBuf },
+    #[error("{}: {source}", path.display())]
+    Database { path: PathBuf, source: rusqlite::Error },
     #[error(
         "the store has schema version {found}, this build knows up to {known}; \
          use a newer build"
@@ -37,6 +44,29 @@ pub enum OpenError {
     Damaged(String),
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+}
+
+impl OpenError {
+    /// With the file that it is about, where it does not name one.
+    pub(crate) fn of_file(self, path: Option<PathBuf>) -> Self {
+        match (self, path) {
+            (Self::Sqlite(source), Some(path)) => Self::Database { path, source },
+            (error, _) => error,
+        }
+    }
+
+    /// Whether the file is damaged, or no database at all.
+    pub fn is_corruption(&self) -> bool {
+        match self {
+            Self::Damaged(_) => true,
+            Self::Sqlite(source) | Self::Database { source, .. } => is_corrupt(source),
+            _ => false,
+        }
+    }
+}
+
+fn is_corrupt(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
 /// What a failed statement means for the caller. Its transaction is rolled back: nothing was

@@ -37,15 +37,30 @@ impl Schema {
         self.found < self.known
     }
 
-    /// Looks without opening the store: nothing is written, and its owner is not disturbed.
+    /// Refuses a schema from the future.
+    pub fn check_known(&self) -> Result<(), OpenError> {
+        let Self { found, known } = *self;
+        if found > known { Err(OpenError::TooNew { found, known }) } else { Ok(()) }
+    }
+
+    /// Looks without opening the store: nothing is written, and its owner is not disturbed. A database of
+    /// another application is refused.
     pub(crate) fn of(options: &SqliteOptions) -> Result<Self, OpenError> {
         let known = known();
         let Some(path) = options.path.as_deref().filter(|path| path.exists()) else {
             return Ok(Self { found: 0, known });
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        Ok(Self { found: version(&connection)?, known })
+        let look = || -> rusqlite::Result<(u32, bool)> {
+            let connection = Connection::open_with_flags(path, flags)?;
+            let is_foreign = connection.query_row(statements::is_foreign, [], |row| row.get(0))?;
+            Ok((version(&connection)?, is_foreign))
+        };
+        match look() {
+            Ok((_, true)) => Err(OpenError::Foreign { path: path.to_owned() }),
+            Ok((found, false)) => Ok(Self { found, known }),
+            Err(source) => Err(OpenError::Database { path: path.to_owned(), source }),
+        }
     }
 }
 
@@ -60,9 +75,7 @@ fn version(connection: &Connection) -> rusqlite::Result<u32> {
 /// Brings the schema up to date, and refuses one from the future.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
     let (found, known) = (version(connection)?, known());
-    if found > known {
-        return Err(OpenError::TooNew { found, known });
-    }
+    Schema { found, known }.check_known()?;
     if (1..=UNRELEASED).contains(&found)
         && connection.query_row(statements::any_execution, [], |row| row.get::<_, bool>(0))?
     {

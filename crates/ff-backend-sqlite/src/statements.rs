@@ -19,7 +19,7 @@ mod names {
         empty_timers event_bounds event_size events_after expired_frames frame_counts front_of_queue get_keyring
         get_meta has_document_listing has_document_timer has_listing has_ready has_timer insert_attempt insert_dedup insert_document_listing insert_document_timer
         insert_event insert_execution insert_frame insert_listing insert_payload insert_queue
-        insert_ready insert_result insert_timer live_lanes load_attempts load_beside load_dedup load_document
+        insert_ready insert_result insert_timer is_foreign live_lanes load_attempts load_beside load_dedup load_document
         load_document_row load_due load_due_documents load_event load_execution load_frames
         load_payload load_queues load_ready load_results load_tally mend_execution next_due next_inhabited next_namespace next_queue
         oldest_events oldest_frame orphans page_of_document_listings page_of_document_timers

@@ -48,8 +48,15 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store, and makes it if it is not there.
+    /// Opens the store, and makes it if it is not there. A database of another application is refused
+    /// before anything is written.
     pub fn open(options: SqliteOptions) -> Result<Self, OpenError> {
+        schema::Schema::of(&options)?;
+        let path = options.path.clone();
+        Self::open_own(options).map_err(|error| error.of_file(path))
+    }
+
+    fn open_own(options: SqliteOptions) -> Result<Self, OpenError> {
         if let Some(path) = &options.path {
             make_parent(path)?;
         }

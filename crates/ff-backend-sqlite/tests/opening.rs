@@ -131,7 +131,29 @@ async fn a_file_that_is_no_database_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ff.db");
     std::fs::write(&path, "this is not a database, however long it may be ".repeat(50)).unwrap();
-    assert!(matches!(open(&path), Err(OpenError::Sqlite(_))));
+    let error = open(&path).err().unwrap();
+    assert!(error.is_corruption() && error.to_string().contains("ff.db"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_of_another_application_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    for version in [0, 3, 1000] {
+        let path = directory.path().join(format!("other-{version}.db"));
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.execute_batch("CREATE TABLE meta (a); CREATE TABLE song (title)").unwrap();
+        connection.pragma_update(None, "user_version", version).unwrap();
+        drop(connection);
+        let before = std::fs::read(&path).unwrap();
+        let error = open(&path).err().unwrap();
+        assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
+        assert!(SqliteStore::schema(&SqliteOptions::file(&path)).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 3, "and nothing lies beside it");
+    let empty = directory.path().join("empty.db");
+    std::fs::write(&empty, "").unwrap();
+    open(&empty).unwrap();
 }
 
 #[tokio::test]

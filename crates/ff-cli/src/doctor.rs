@@ -56,7 +56,7 @@ impl Doctor {
 
     async fn look(&self, url: &str) -> anyhow::Result<Value> {
         let options = Options::parse(url)?;
-        options.check_there()?;
+        options.check_there().await?;
         let store = Store::open(&options).await?.backend();
         let found = acts::audit(&*store, self.repair).await?;
         let audited_at = store.server_time_ms().await?.into();

@@ -57,6 +57,7 @@ pub(crate) fn document_of(error: &anyhow::Error) -> Vec<u8> {
     serde_json::to_vec(&problem).unwrap_or_default()
 }
 
+        (None, _) if is_corruption(error) => Problem::new(Code::Corruption, text_of(error)),
 /// What a person may do about it, if there is something to try.
 pub(crate) fn hint_of(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(OpenError::Owned { .. }) = error.downcast_ref::<OpenError>() {
@@ -170,6 +171,10 @@ mod tests {
             (ValkeyOpenError::Eviction { policy: "allkeys-lru".to_owned() }.into(), 2),
             (OpenError::TooNew { found: 9, known: 1 }.into(), 2),
             (EngineError::from(Refusal::invalid("max", "too many")).into(), 5),
+fn is_corruption(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(OpenError::is_corruption)
+}
+
             (EngineError::unavailable("closed").into(), 8),
             (anyhow::anyhow!("a bug"), 1),
         ];
@@ -182,6 +187,9 @@ mod tests {
     fn causes_are_told_once() {
         let source = std::io::Error::other("disk on fire");
         let error = anyhow::Error::from(OpenError::File { path: "ff.db".into(), source });
-        assert_eq!(text_of(&error.context("no store")), "no store: ff.db: disk on fire");
+        assert_eq!(
+            text_of(&error.context("no store")),
+            "no store: ff.db cannot be opened or made: disk on fire"
+        );
     }
 }

@@ -20,7 +20,7 @@ const CLOSING: Duration = Duration::from_secs(10);
 ///
 /// `ff server` does the same when it opens a store; this does it beforehand. SQLite: the schema.
 /// Valkey: the function library. With --check nothing is changed, and the exit code is 4 when the
-/// store is of an older form.
+/// store is of an older form. A store of a newer build is refused with 2.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     ff migrate --store sqlite:flowfabric.db --check\n  \
@@ -63,6 +63,7 @@ impl Form {
         Ok(match options {
             Options::Sqlite(options) => {
                 let schema = SqliteStore::schema(options)?;
+                schema.check_known()?;
                 let found = Some(schema.found).filter(|found| *found > 0);
                 Self { what: "schema", found, known: schema.known, is_old: schema.is_old() }
             }

@@ -64,15 +64,19 @@ impl Options {
         }
     }
 
-    /// Refuses a file that is not there, for who would only read it: opening it would make one.
-    pub(crate) fn check_there(&self) -> anyhow::Result<()> {
-        match self {
-            Self::Sqlite(SqliteOptions { path: Some(path), .. }) if !path.exists() => {
-                let detail = format!("there is no store at {}", self.place());
-                Err(EngineError::unavailable(detail).into())
-            }
-            Self::Sqlite(_) | Self::Valkey(_) => Ok(()),
+    /// Refuses a store that is not there, for who would only read it: opening it would make one.
+    pub(crate) async fn check_there(&self) -> anyhow::Result<()> {
+        let is_there = match self {
+            Self::Sqlite(SqliteOptions { path: None, .. }) => true,
+            Self::Sqlite(options) => SqliteStore::schema(options)?.found > 0,
+            // Functions go with the data of a server; `ff migrate` brings them where they were lost.
+            Self::Valkey(options) => ValkeyStore::library(options).await?.found.is_some(),
+        };
+        if is_there {
+            return Ok(());
         }
+        let detail = format!("there is no store at {}", self.place());
+        Err(EngineError::unavailable(detail).into())
     }
 
     /// With what the settings say of a store. A server is patient: its store may start after it.

@@ -79,7 +79,7 @@ impl Client {
     ) -> anyhow::Result<Self> {
         let options = Options::parse(url)?;
         if !makes {
-            options.check_there()?;
+            options.check_there().await?;
         }
         let backend = Store::open(&options).await?.backend();
         let (stop, shutdown) = Shutdown::channel();

@@ -51,6 +51,66 @@ fn on_sqlite() {
     assert_eq!(ff(&check).ok(), "the store is up to date\n");
 }
 
+/// Every kind of command, with what it looks for.
+const LOOKS: [&[&str]; 4] = [&["ls"], &["doctor"], &["worker", "ls"], &["events"]];
+
+#[test]
+fn what_only_looks_makes_no_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("empty.db");
+    std::fs::write(&file, "").unwrap();
+    let store = format!("sqlite:{}", file.display());
+    let server = Server::start(ServerOptions::default());
+    for store in [store, format!("{}?prefix=look", server.url())] {
+        for look in LOOKS {
+            let told = ff(&[&["--store", &store, "--json"], look].concat());
+            assert_eq!(told.problem(8), "unavailable", "{store} {look:?}");
+        }
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"");
+    assert_eq!(server.command(&["DBSIZE"]).unwrap().trim(), "0");
+}
+
+#[test]
+fn a_database_of_another_application_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("songs.db");
+    let songs = rusqlite::Connection::open(&file).unwrap();
+    songs.execute_batch("CREATE TABLE song (title)").unwrap();
+    drop(songs);
+    let before = std::fs::read(&file).unwrap();
+    let store = format!("sqlite:{}", file.display());
+    let submit: &[&str] = &["submit", "--lane", "l", "--kind", "k"];
+    let others = [submit, &["server"], &["dev"], &["migrate"], &["migrate", "--check"]];
+    for command in LOOKS.into_iter().chain(others) {
+        let told = ff(&[&["--store", &store], command].concat());
+        assert_eq!(told.code, 2, "{command:?}: {told:?}");
+        let names = told.err.contains("songs.db") && told.err.contains("another application");
+        assert!(names, "{command:?}: {told:?}");
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+}
+
+#[test]
+fn a_file_that_is_no_store_is_told_as_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ff.db");
+    let store = format!("sqlite:{}", file.display());
+    ff(&["--store", &store, "submit", "--lane", "l", "--kind", "k"]).ok();
+    let newer = rusqlite::Connection::open(&file).unwrap();
+    newer.pragma_update(None, "user_version", 1000).unwrap();
+    drop(newer);
+    for command in [&["ls"][..], &["migrate", "--check"], &["migrate"]] {
+        let told = ff(&[&["--store", &store], command].concat());
+        assert_eq!(told.code, 2, "{command:?}: {told:?}");
+        assert!(told.err.contains("version 1000"), "{command:?}: {told:?}");
+    }
+    std::fs::write(&file, "no database at all, however long it may be ".repeat(50)).unwrap();
+    let told = ff(&["--store", &store, "ls"]);
+    assert!(told.code == 2 && told.err.contains("ff.db"), "{told:?}");
+    assert_eq!(ff(&["--store", &store, "ls", "--json"]).problem(2), "corruption");
+}
+
 #[test]
 fn on_valkey() {
     let server = Server::start(ServerOptions::default());

@@ -14,6 +14,7 @@ ff_test::on_every_store! {
     the_first_key_closes_every_server
     a_deleted_key_is_refused_on_every_server
     an_expired_key_is_refused
+    a_key_that_is_over_already_is_not_made
     a_key_is_rotated_without_a_gap
     what_is_no_key_is_refused
     nobody_gives_more_than_they_have
@@ -114,8 +115,17 @@ async fn an_expired_key_is_refused(site: &Site) {
     key.get("/v1/executions").await.expect(200);
     site.pass(1_000).await;
     turns(async || key.get("/v1/executions").await, 200, 401).await;
-    let past = owner.makes(json!({ "expires_at": 0 })).await;
-    past.get("/v1/executions").await.problem(401, "unauthenticated");
+}
+
+/// Nobody could ever show it, and as the first key it would shut everybody out.
+async fn a_key_that_is_over_already_is_not_made(site: &Site) {
+    let now = site.backend.server_time_ms().await.unwrap().0;
+    for past in [0, now - 60_000, now] {
+        let refused = site.post("/v1/keys", json!({ "name": "k", "expires_at": past })).await;
+        refused.problem(400, "invalid_input");
+        assert_eq!(refused.json()["errors"][0]["pointer"], "/expires_at");
+    }
+    site.get("/v1/executions").await.expect(200);
 }
 
 async fn a_key_is_rotated_without_a_gap(site: &Site) {

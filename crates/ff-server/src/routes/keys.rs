@@ -3,11 +3,14 @@
 use axum::response::Response;
 use ff_api::key::{CreateKey, CreatedKey, Key};
 use ff_api::list::{Page, Paging};
+use ff_api::object::Invalid;
+use ff_api::problem::FieldError;
 use ff_core::error::{Code, Refusal};
 use ff_core::id::KeyId;
 use ff_core::operation::{self, DeleteKey};
 use ff_core::read::{GetKey, ListKeys};
 use ff_core::state::Access;
+use ff_core::time::TimestampMs;
 
 use super::manage::Nothing;
 use crate::audit::Made;
@@ -42,17 +45,30 @@ fn check_within(access: &Access, call: &Call) -> Result<(), Refusal> {
     Err(Refusal::new(Code::Forbidden, "the key may do more than the one that asks"))
 }
 
+/// Refuses a key that is over before anybody can show it: as the first one it would shut everybody out.
+async fn check_lives(expires_at: Option<TimestampMs>, call: &Call) -> Result<(), Failed> {
+    let Some(end) = expires_at else { return Ok(()) };
+    if end > call.backend().server_time_ms().await? {
+        return Ok(());
+    }
+    let (pointer, code) = ("/expires_at".to_owned(), Code::InvalidInput);
+    let wrong = FieldError::new(pointer, code, "it is in the past");
+    Err(Invalid(vec![wrong]).into())
+}
+
 async fn create(mut call: Call) -> Result<Response, Failed> {
     let form: CreateKey = call.body()?;
     let access = form.access(call.caller.access())?;
     check_within(&access, &call)?;
+    let expires_at = form.expires_at.map(Into::into);
+    check_lives(expires_at, &call).await?;
     let minted = NewKey::mint()?;
     let made = operation::CreateKey {
         key_id: minted.key_id.clone(),
         name: form.name,
         secret: minted.hash(),
         access,
-        expires_at: form.expires_at.map(Into::into),
+        expires_at,
     };
     call.act(made.clone()).await?;
     call.app.keys.made(&made.key_id);

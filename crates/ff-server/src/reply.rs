@@ -106,8 +106,9 @@ pub(crate) fn made(
 }
 
 /// Says where the thing stands, by its path inside the version: in the namespace that the request's own
-/// path names, if it does.
+/// path names, if it does. Ids hold braces, which no URL does.
 pub(crate) fn located(call: &Call, response: Response, path: &str) -> Response {
+    let path = path.replace('{', "%7B").replace('}', "%7D");
     let named = call.target.strip_prefix("/v1/namespaces/").and_then(|rest| rest.split_once('/'));
     let location = match named {
         Some((namespace, _)) => format!("/v1/namespaces/{namespace}{path}"),

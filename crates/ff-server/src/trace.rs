@@ -27,12 +27,17 @@ impl Trace {
         let parent = traceparent(&head.headers);
         let id = parent.and_then(|parent| parent.get(ID)).map(ToOwned::to_owned);
         Self {
-            id: id.unwrap_or_else(|| Uuid::now_v7().simple().to_string()),
+            id: id.unwrap_or_else(new_id),
             context: parent.map(ToOwned::to_owned),
             path: head.uri.path().to_owned(),
             by_parameter: false,
         }
     }
+}
+
+/// A name for what has none yet.
+pub(crate) fn new_id() -> String {
+    Uuid::now_v7().simple().to_string()
 }
 
 /// The caller's W3C trace context, if it is one of the version that everybody speaks:

@@ -13,7 +13,7 @@ use ff_api::problem::Problem;
 use ff_core::error::Code;
 use hyper::rt::{Read, ReadBufCursor, Write};
 
-use crate::failure;
+use crate::{failure, trace};
 
 /// A stream on which every failure is a problem document.
 pub(crate) struct Spoken<S> {
@@ -28,9 +28,10 @@ impl<S> Spoken<S> {
     }
 }
 
-/// A whole answer, after which the connection ends.
+/// A whole answer, after which the connection ends. No request was read, so its name is a new one.
 pub(crate) fn answer(problem: &Problem) -> Vec<u8> {
-    let body = failure::body(problem);
+    let named = Problem { trace_id: Some(trace::new_id()), ..problem.clone() };
+    let body = failure::body(&named);
     let status = hyper::StatusCode::from_u16(problem.status).unwrap_or_default();
     let retry = problem.retry_after_ms.map(|ms| format!("retry-after: {}\r\n", ms.div_ceil(1000)));
     let head = format!(

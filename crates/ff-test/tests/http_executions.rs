@@ -30,7 +30,8 @@ async fn a_submit_is_answered_and_read(site: &Site) {
     assert_eq!(reply["priority"], 9000);
     assert!(reply["event_id"].as_str().unwrap().contains('-'), "{reply}");
     let id = reply["execution_id"].as_str().unwrap();
-    assert_eq!(answer.header("location"), format!("/v1/executions/{id}"));
+    let encoded = id.replace('{', "%7B").replace('}', "%7D");
+    assert_eq!(answer.header("location"), format!("/v1/executions/{encoded}"));
     let answer = site.read(id, "").await;
     let record = answer.expect(200);
     assert_eq!(record["execution_id"], id);
@@ -124,6 +125,9 @@ async fn a_batch_answers_each_item(site: &Site) {
     assert_eq!(status, ["created", "refused", "refused", "duplicate"]);
     assert_eq!(reply["items"][1]["problem"]["errors"][0]["pointer"], "/items/1/kind");
     assert_eq!(reply["items"][2]["problem"]["code"], "invalid_policy_json");
+    for refused in [1, 2] {
+        assert!(reply["items"][refused]["problem"]["trace_id"].is_string(), "{reply}");
+    }
     assert_eq!(reply["items"][3]["execution_id"], reply["items"][0]["execution_id"]);
     let lines = "{\"lane\":\"l\",\"kind\":\"k\"}\n\n{\"lane\":\"l\",\"kind\":\"k\"}\n";
     let request = site.request("POST", "/v1/executions/batch");

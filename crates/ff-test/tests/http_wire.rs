@@ -61,6 +61,7 @@ async fn large_headers_and_nonsense_are_told() {
         assert!(told.starts_with("HTTP/1.1 431"), "{bytes}: {told}");
         assert!(told.contains("application/problem+json"), "{told}");
         assert!(told.contains(r#""code":"headers_too_large""#), "{told}");
+        assert!(told.contains(r#""trace_id":""#), "{told}");
     }
     let told = rest(connect(&site, "NONSENSE\r\n\r\n").await).await;
     assert!(told.starts_with("HTTP/1.1 400") && told.contains(r#""errors":["#), "{told}");

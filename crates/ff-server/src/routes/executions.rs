@@ -126,7 +126,10 @@ async fn submit_batch(mut call: Call) -> Result<Response, Failed> {
                 submits.push(submit);
                 items.push(None);
             }
-            Err(failure) => items.push(Some(BatchItem::refused(failure))),
+            Err(mut failure) => {
+                failure.trace_id = Some(call.trace.id.clone());
+                items.push(Some(BatchItem::refused(failure)));
+            }
         }
     }
     if !submits.is_empty() {

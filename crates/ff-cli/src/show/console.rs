@@ -49,8 +49,13 @@ impl Console {
     /// Something beside the answer. That nobody reads it is no failure.
     pub(crate) fn note(&self, line: impl Display) {
         if !self.quiet {
-            let _ = writeln!(io::stderr().lock(), "{line}");
+            self.warn(line);
         }
+    }
+
+    /// Something that went wrong beside the answer: quiet commands tell it too.
+    pub(crate) fn warn(&self, line: impl Display) {
+        let _ = writeln!(io::stderr().lock(), "{line}");
     }
 
     /// Whether a person looks on, who is shown progress.

@@ -108,7 +108,7 @@ fn tell(session: &Session, line: usize, item: &RawValue) -> anyhow::Result<Optio
     let status = problem["status"].as_u64().and_then(|status| u16::try_from(status).ok());
     let refused = Refused::of(status.unwrap_or(500), problem.to_string().into());
     if !session.console.json {
-        session.console.note(format_args!("line {line}: {refused}"));
+        session.console.warn(format_args!("line {line}: {refused}"));
     }
     Ok(Some(refused.exit_code()))
 }

@@ -157,6 +157,9 @@ fn output_and_results_are_printed_as_they_are() {
     task.complete(&json!("done"));
     following.line_with("\"three\"");
     assert_eq!(following.ended(), 0, "it ends with the execution");
+    let quiet = site.ff(&["submit", "--batch", path, "--quiet"]);
+    assert_eq!((quiet.code, quiet.err.lines().count()), (5, 2), "{}", quiet.err);
+    assert!(quiet.err.contains("line 1202:") && quiet.err.contains("line 1302:"));
     assert_eq!(site.ff(&["logs", &id]).ok(), "\"one\"\n[event] \"two\"\n\"three\"\n");
     let frames = site.ff(&["logs", &id, "--attempt", "0", "--json"]).ok();
     let frames: Vec<Value> = frames.lines().map(|it| serde_json::from_str(it).unwrap()).collect();

@@ -9,8 +9,8 @@ use reqwest::Response;
 use super::{Client, Refused, Request, SseEvent};
 
 /// How long to rest before coming back, and how often to try in a row.
-const REST: Duration = Duration::from_secs(1);
-const TRIES: u32 = 15;
+pub(crate) const REST: Duration = Duration::from_secs(1);
+pub(crate) const TRIES: u32 = 15;
 
 /// Events as they happen.
 pub(crate) struct Follow<'a> {
@@ -73,11 +73,6 @@ impl<'a> Follow<'a> {
     }
 }
 
-/// Whether the same may go well later.
 fn may_pass(error: &anyhow::Error) -> bool {
-    let refused = error.downcast_ref::<Refused>();
-    refused.is_some_and(|refused| {
-        refused.retry_after_ms().is_some()
-            || [Code::Unavailable, Code::Timeout].iter().any(|code| refused.code() == code.as_str())
-    })
+    error.downcast_ref().is_some_and(Refused::may_pass)
 }

@@ -9,6 +9,6 @@ mod secrets;
 pub(crate) use connection::{Answer, Client};
 pub(crate) use ff_remote::http::Request;
 pub(crate) use ff_remote::http::sse::SseEvent;
-pub(crate) use follow::Follow;
+pub(crate) use follow::{Follow, REST, TRIES};
 pub(crate) use refused::{Refused, at};
 pub(crate) use secrets::{one_line_of, secret_of};

@@ -35,6 +35,19 @@ impl Refused {
         Self::made(&Problem::new(code, detail))
     }
 
+    /// With one more field, so that a program knows what it is about.
+    pub(crate) fn with(mut self, field: &str, value: &str) -> Self {
+        self.document[field] = value.into();
+        self.body = self.document.to_string().into();
+        self
+    }
+
+    /// Whether the same may go well later: who is asked is away, or says when to come again.
+    pub(crate) fn may_pass(&self) -> bool {
+        let away = [Code::Unavailable, Code::Timeout];
+        self.retry_after_ms().is_some() || away.iter().any(|code| self.code() == code.as_str())
+    }
+
     fn made(problem: &Problem) -> Self {
         let document = serde_json::to_value(problem).unwrap_or_default();
         Self { status: problem.status, body: document.to_string().into(), document }

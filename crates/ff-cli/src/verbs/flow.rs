@@ -13,7 +13,7 @@ use super::graph;
 use super::list::Page;
 use super::pairs::body;
 use super::submit::contents;
-use super::wait::{Patience, until_ended};
+use super::wait::Patience;
 use crate::client::{Refused, Request, at};
 use crate::duration;
 use crate::failure::UNSUCCESSFUL;
@@ -99,7 +99,7 @@ impl Flow {
     pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<ExitCode> {
         match self {
             Self::Submit { graph, wait, timeout } => {
-                submit(session, graph, wait.then(|| Patience::new(*timeout))).await
+                submit(session, graph, wait.then_some(*timeout)).await
             }
             Self::Show { id } => show(session, id).await,
             Self::Ls { state, kind, tag, page } => {
@@ -161,16 +161,17 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// `wait`: to its end, but no longer than so many milliseconds if it says so.
 async fn submit(
     session: &Session,
     graph: &Path,
-    patience: Option<Patience>,
+    wait: Option<Option<u64>>,
 ) -> anyhow::Result<ExitCode> {
     let request = Request::post_text(at(&["flows"])?, read(graph)?, "application/json");
     let answer = session.client.send(request).await?;
     let reply = answer.json()?;
     let id = reply["flow_id"].as_str().unwrap_or_default().to_owned();
-    let Some(patience) = patience else {
+    let Some(timeout) = wait else {
         if session.console.json {
             session.console.pass(&answer.body)?;
         } else {
@@ -179,11 +180,15 @@ async fn submit(
         }
         return Ok(ExitCode::SUCCESS);
     };
-    session.console.note(&id);
+    // A program finds the id in what it is told at the end.
+    if !session.console.json {
+        session.console.note(&id);
+    }
+    let patience = Patience::new(timeout, "flow_id", &id);
     let of_it = Request::get(at(&["flows", &id])?);
-    let ended = until_ended(&session.client, &of_it, "state", patience).await?;
+    let ended = patience.until_ended(&session.client, &of_it, "state").await?;
     if session.console.json {
-        session.console.pass(&session.client.send(of_it).await?.body)?;
+        session.console.pass(&patience.send(&session.client, &of_it).await?.body)?;
     } else {
         session.console.say(state(&ended["state"], session.console.colour))?;
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::batch;
 use super::pairs::{self, body, map};
-use super::wait::{Patience, has_ended, until_ended};
+use super::wait::{Patience, has_ended};
 use crate::client::{Refused, Request, at};
 use crate::duration;
 use crate::failure::{UNSUCCESSFUL, Usage};
@@ -169,6 +169,11 @@ impl Submit {
         let reply = answer.json()?;
         let id = shown(&reply["execution_id"]);
         session.console.say(&id)?;
+        let is_new = reply["status"] == "created";
+        if self.what.priority.is_some_and(|given| is_new && reply["priority"] != given) {
+            let taken = shown(&reply["priority"]);
+            session.console.note(format_args!("priority {taken}: it goes from 0 to 9000"));
+        }
         let (status, now) = (shown(&reply["status"]), shown(&reply["public_state"]));
         session.console.note(format_args!("{status}, {now}; follow it: ff watch '{id}'"));
         Ok(ExitCode::SUCCESS)
@@ -176,43 +181,43 @@ impl Submit {
 
     /// Submits and waits: only the result goes to standard output.
     async fn wait(&self, session: &Session, request: Request) -> anyhow::Result<ExitCode> {
-        let patience = Patience::new(self.timeout);
         // Not together: whoever breaks the wait off, or loses the server meanwhile, knows the id.
         let reply = session.client.ask(request).await?;
         let id = reply["execution_id"].as_str().unwrap_or_default().to_owned();
+        let patience = Patience::new(self.timeout, "execution_id", &id);
         let of_it = Request::get(at(&["executions", &id])?);
         if !session.console.json {
             session.console.note(&id);
         }
         let ended = if has_ended(&reply["public_state"]) {
-            session.client.ask(of_it.clone()).await?
+            patience.send(&session.client, &of_it).await?.json()?
         } else {
-            until_ended(&session.client, &of_it, "public_state", patience).await?
+            patience.until_ended(&session.client, &of_it, "public_state").await?
         };
         let succeeded = ended["public_state"] == "completed";
         if session.console.json {
-            let record = session.client.send(of_it.query("include", "result")).await?;
-            session.console.pass(&record.body)?;
+            let whole = of_it.query("include", "result");
+            session.console.pass(&patience.send(&session.client, &whole).await?.body)?;
         } else {
             let state = state(&ended["public_state"], false);
             session.console.note([state, shown(&ended["failure_reason"])].join(" ").trim_end());
             if succeeded {
-                self.print_result(session, &id).await?;
+                print_result(session, &patience, &id).await?;
             }
         }
         Ok(if succeeded { ExitCode::SUCCESS } else { UNSUCCESSFUL.into() })
     }
+}
 
-    async fn print_result(&self, session: &Session, id: &str) -> anyhow::Result<()> {
-        let request = Request::get(at(&["executions", id, "result"])?).octets();
-        match session.client.send(request).await {
-            Ok(result) => session.console.raw(&result.body)?,
-            // It succeeded and left none.
-            Err(error) if is_none(&error) => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
+async fn print_result(session: &Session, patience: &Patience, id: &str) -> anyhow::Result<()> {
+    let request = Request::get(at(&["executions", id, "result"])?).octets();
+    match patience.send(&session.client, &request).await {
+        Ok(result) => session.console.raw(&result.body)?,
+        // It succeeded and left none.
+        Err(error) if is_none(&error) => {}
+        Err(error) => return Err(error),
     }
+    Ok(())
 }
 
 fn is_none(error: &anyhow::Error) -> bool {

@@ -55,6 +55,12 @@ fn a_flow_is_submitted_drawn_cancelled_and_replayed() {
     let cancelled = replies(&site, &format!("flow cancel {other} --reason r --wait"));
     assert_eq!(cancelled["status"], "cancelled");
     assert_eq!(site.ff(&["flow", "submit", path, "--wait", "--timeout", "1ms"]).code, 8);
+    let late = site.ff(&["flow", "submit", path, "--wait", "--timeout", "1ms", "--json"]);
+    let problem: Value = serde_json::from_str(&late.err).unwrap();
+    let late = text(&problem["flow_id"]);
+    assert_eq!(problem["code"], "timeout");
+    assert_eq!(replies(&site, &format!("flow show {late}"))["flow_id"], late);
+    replies(&site, &format!("flow cancel {late} --wait"));
     let refused = site.ff(&["flow", "replay", other, "--json"]);
     assert_eq!(refused.problem(4), "replay_not_allowed", "a cancel is for ever");
     site.claim().fail();

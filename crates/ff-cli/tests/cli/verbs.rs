@@ -87,7 +87,32 @@ fn a_submit_waits_for_its_outcome() {
     let record: Value = serde_json::from_str(&told.out).unwrap();
     assert_eq!((told.code, &record["public_state"]), (9, &json!("failed")));
     let told = wait(&["--timeout", "1ms", "--json"]).join().unwrap();
-    assert_eq!(told.code, 8, "{told:?}");
+    assert_eq!((told.code, told.out.as_str()), (8, ""), "{told:?}");
+    let problem: Value = serde_json::from_str(&told.err).unwrap();
+    assert_eq!(problem["code"], "timeout");
+    let id = problem["execution_id"].as_str().unwrap();
+    assert_eq!(site.ff(&["get", id, "--json"]).json()["public_state"], "waiting");
+}
+
+#[test]
+fn a_wait_outlives_a_restart_of_the_server() {
+    let mut site = Site::start();
+    let addr = site.url.strip_prefix("http://").unwrap().to_owned();
+    let mut waits = site.command(&["submit", "--lane", "l", "--kind", "k", "--wait"]);
+    waits.stdin(std::process::Stdio::null());
+    let waiting = std::thread::spawn(move || crate::support::Told::of(&waits.output().unwrap()));
+    let task = site.claim();
+    let id = task.id.clone();
+    assert_eq!(site.running.terminate(), 0);
+    let serve = ["server", "--store", &site.store, "--listen-addr", &addr];
+    site.running = crate::support::Running::start(crate::support::command(&serve));
+    site.running.line_with("listening on ");
+    site.post(
+        &format!("/v1/executions/{id}/complete"),
+        &json!({ "source": "operator_override", "result_json": 7 }),
+    );
+    let told = waiting.join().unwrap();
+    assert_eq!((told.code, told.out.as_str()), (0, "7"), "{told:?}");
 }
 
 #[test]

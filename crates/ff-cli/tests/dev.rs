@@ -126,6 +126,8 @@ fn it_works_stops_cleanly_and_forgets_nothing() {
     );
 
     let again = Dev::start(&store);
+    let left = ff(&["--store", &store, "worker", "ls", "--quiet"]);
+    assert_eq!((left.status.code(), left.stdout.as_slice()), (Some(0), &b""[..]), "{left:?}");
     again.line_with(&["kept", "6 executions (6 completed)"]);
     again.line_with(&["execution.completed"]);
     let (status, _) = again.terminate();

@@ -16,15 +16,15 @@ use ff_core::id::{
 };
 use ff_core::limits;
 use ff_core::operation::{
-    AppendFrames, Binding, Claim, Complete, CreateBudget, CreateFlow, Fail, GraphEdge, GraphMember,
-    NewFrame, RegisterWorker, ReportToAll, Spender, Submit, SubmitFlow, Suspend, Task,
-    UpdateProgress,
+    AppendFrames, Binding, Claim, Complete, CreateBudget, CreateFlow, DeregisterWorker, Fail,
+    GraphEdge, GraphMember, NewFrame, RegisterWorker, ReportToAll, Spender, Submit, SubmitFlow,
+    Suspend, Task, UpdateProgress,
 };
 use ff_core::policy::{Backoff, BackoffCurve, Policy, RetryPolicy};
 use ff_core::state::{
     Attached, BudgetScope, Condition, EdgeKind, Limits, Matcher, SuspensionReason,
 };
-use ff_engine::Shutdown;
+use ff_engine::{Shutdown, acts};
 use uuid::Uuid;
 
 const LANE: &str = "demo";
@@ -126,21 +126,27 @@ pub(crate) async fn work(backend: Arc<dyn Backend>, shutdown: Shutdown) -> anyho
     Ok(())
 }
 
-async fn worker(backend: &dyn Backend, mut shutdown: Shutdown, number: u32) -> anyhow::Result<()> {
+async fn worker(backend: &dyn Backend, shutdown: Shutdown, number: u32) -> anyhow::Result<()> {
+    let instance = WorkerInstanceId::new(format!("ff-dev-{}-{number}", std::process::id()))?;
+    let claim = Claim::new(WorkerId::new("ff-dev")?, instance, [LaneId::new(LANE)?]);
+    let worked = work_off(backend, shutdown, &claim).await;
+    let Claim { namespace, worker_instance_id, .. } = claim;
+    acts::deregister(backend, DeregisterWorker { namespace, worker_instance_id }).await?;
+    worked
+}
+
+async fn work_off(
+    backend: &dyn Backend,
+    mut shutdown: Shutdown,
+    claim: &Claim,
+) -> anyhow::Result<()> {
     let wait = Duration::from_millis(limits::CLAIM_WAIT_MS);
-    let claim = || {
-        anyhow::Ok(Claim::new(
-            WorkerId::new("ff-dev")?,
-            WorkerInstanceId::new(format!("ff-dev-{}-{number}", std::process::id()))?,
-            [LaneId::new(LANE)?],
-        ))
-    };
     loop {
         // Registered again before each claim, so it lives as long as the worker.
-        let registration =
-            RegisterWorker::for_claim(&claim()?, "ff-dev", 3 * limits::CLAIM_WAIT_MS);
+        let registration = RegisterWorker::for_claim(claim, "ff-dev", 3 * limits::CLAIM_WAIT_MS);
         backend.call(registration).await?;
-        let Some(tasks) = shutdown.or(backend.claim(claim()?, wait)).await else { return Ok(()) };
+        let claiming = backend.claim(claim.clone(), wait);
+        let Some(tasks) = shutdown.or(claiming).await else { return Ok(()) };
         for task in tasks? {
             match handle(backend, &task).await {
                 // The task is not ours any more; whoever has it now ends it.

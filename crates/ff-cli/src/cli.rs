@@ -58,6 +58,11 @@ enum Command {
 }
 
 impl Cli {
+    /// Whether it starts a process that others ask.
+    pub(crate) const fn boots(&self) -> bool {
+        matches!(self.command, Command::Dev(_) | Command::Server(_))
+    }
+
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         let common = self.common;
         match self.command {

@@ -19,7 +19,7 @@ use self::feed::Feed;
 use self::tally::Tally;
 use crate::config::{Flags, Settings};
 use crate::output::say;
-use crate::process::Process;
+use crate::process::{Process, check_free};
 use crate::session::Common;
 use crate::stores::{Options, Store};
 use crate::{server, stop};
@@ -53,6 +53,7 @@ impl Dev {
         let settings = loaded.settings;
         let mut stop_wanted = std::pin::pin!(stop::wanted()?);
         let options = Options::of(&settings)?;
+        check_free(settings.server.listen_addr)?;
         let place = options.place();
         let Some(store) = stop::or(&mut stop_wanted, Store::open(&options)).await else {
             return Ok(());

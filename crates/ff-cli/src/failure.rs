@@ -24,6 +24,13 @@ pub(crate) const UNSUCCESSFUL: u8 = 9;
 /// The doctor found violations.
 pub(crate) const VIOLATED: u8 = 10;
 
+/// No authority that the system trusts has signed the server's certificate.
+const UNTRUSTED: &str =
+    "name the certificate of the authority that signed the server's, with --ca FILE or FF_CA";
+/// The server shows the certificate of an authority as its own.
+const AUTHORITY: &str = "the server's certificate is that of an authority, which no client takes: let it \
+                         sign one for the server, or make one with basicConstraints=CA:FALSE";
+
 /// A command that was not meant so, or that nobody said yes to.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
@@ -50,6 +57,7 @@ pub(crate) fn document_of(error: &anyhow::Error) -> Vec<u8> {
     }
     let problem = match (error.downcast_ref::<EngineError>(), code_of(error)) {
         (Some(error), _) => Problem::from(error),
+        (None, _) if is_corruption(error) => Problem::new(Code::Corruption, text_of(error)),
         (None, CONFIGURATION | INVALID) => Problem::new(Code::InvalidInput, text_of(error)),
         (None, UNAVAILABLE) => Problem::new(Code::Unavailable, text_of(error)),
         (None, _) => Problem::new(Code::Internal, text_of(error)),
@@ -57,15 +65,45 @@ pub(crate) fn document_of(error: &anyhow::Error) -> Vec<u8> {
     serde_json::to_vec(&problem).unwrap_or_default()
 }
 
-        (None, _) if is_corruption(error) => Problem::new(Code::Corruption, text_of(error)),
-/// What a person may do about it, if there is something to try.
-pub(crate) fn hint_of(error: &anyhow::Error) -> Option<&'static str> {
+/// What a person may do about it, if there is something to try; `boots`: a process was to be started.
+pub(crate) fn hint_of(error: &anyhow::Error, boots: bool) -> Option<&'static str> {
     if let Some(OpenError::Owned { .. }) = error.downcast_ref::<OpenError>() {
-        return Some("leave --store out to ask the server that has the file open");
+        return Some(match boots {
+            true => "is another `ff dev` or `ff server` running here? --store names another file",
+            false => "leave --store out to ask the server that has the file open",
+        });
     }
-    let code = error.downcast_ref::<Refused>()?.code();
+    if let Some(BindError::Listen { source, .. }) = error.downcast_ref::<BindError>() {
+        return (source.kind() == io::ErrorKind::AddrInUse).then_some(
+            "is another `ff dev` or `ff server` running? --listen-addr names another address",
+        );
+    }
+    let refused = error.downcast_ref::<Refused>()?;
+    match refused.code() {
+        "unavailable" => Some(of_absence(&refused.to_string())),
+        code => of_code(code),
+    }
+}
+
+/// What to try when there was no answer, by what the connection said.
+fn of_absence(told: &str) -> &'static str {
+    const HINTS: [(&str, &str); 7] = [
+        ("UnknownIssuer", UNTRUSTED),
+        ("CaUsedAsEndEntity", AUTHORITY),
+        ("NotValidForName", "call the server by a name that its certificate is for"),
+        ("InvalidContentType", "does the server speak TLS? write http:// for one that does not"),
+        ("wrong version number", "does the server speak TLS? write http:// for one that does not"),
+        ("connection closed before message", "does the server speak TLS? write https:// then"),
+        ("invalid HTTP version", "does the server speak TLS? write https:// then"),
+    ];
+    let found = HINTS.iter().find(|(part, _)| told.contains(part));
+    let nobody = "is a server there? `ff dev` starts one; --url or FF_URL names another";
+    found.map_or(nobody, |found| found.1)
+}
+
+/// What to try when the server says no.
+fn of_code(code: &str) -> Option<&'static str> {
     Some(match code {
-        "unavailable" => "is a server there? `ff dev` starts one; --url or FF_URL names another",
         "unauthenticated" => "put a key into FF_API_TOKEN, or its file into FF_API_TOKEN_FILE",
         "forbidden" => {
             "the key lacks a scope, namespace or lane for this; see `ff key create --help`"
@@ -133,6 +171,10 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     }
 }
 
+fn is_corruption(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(OpenError::is_corruption)
+}
+
 /// A store that another process has may be free later; every other refusal at boot stays.
 fn of_open(error: &OpenError) -> u8 {
     match error {
@@ -171,10 +213,6 @@ mod tests {
             (ValkeyOpenError::Eviction { policy: "allkeys-lru".to_owned() }.into(), 2),
             (OpenError::TooNew { found: 9, known: 1 }.into(), 2),
             (EngineError::from(Refusal::invalid("max", "too many")).into(), 5),
-fn is_corruption(error: &anyhow::Error) -> bool {
-    error.downcast_ref().is_some_and(OpenError::is_corruption)
-}
-
             (EngineError::unavailable("closed").into(), 8),
             (anyhow::anyhow!("a bug"), 1),
         ];

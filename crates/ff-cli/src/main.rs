@@ -37,19 +37,19 @@ async fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misused(&error),
     };
-    let json = cli.common.json;
+    let (json, boots) = (cli.common.json, cli.boots());
     match cli.run().await {
         Ok(code) => code,
         Err(error) if output::is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&error, json);
+            tell(&error, json, boots);
             failure::code_of(&error).into()
         }
     }
 }
 
 /// Says what went wrong. That nobody reads it changes nothing.
-fn tell(error: &anyhow::Error, json: bool) {
+fn tell(error: &anyhow::Error, json: bool, boots: bool) {
     let mut err = std::io::stderr().lock();
     if json {
         let _ = err.write_all(&failure::document_of(error));
@@ -57,7 +57,7 @@ fn tell(error: &anyhow::Error, json: bool) {
         return;
     }
     let _ = writeln!(err, "error: {}", failure::text_of(error));
-    if let Some(hint) = failure::hint_of(error) {
+    if let Some(hint) = failure::hint_of(error, boots) {
         let _ = writeln!(err, "  try: {hint}");
     }
 }
@@ -69,7 +69,7 @@ fn misused(error: &clap::Error) -> ExitCode {
     if json && error.use_stderr() {
         let text = error.render().to_string();
         let text = text.trim_end().trim_start_matches("error: ").to_owned();
-        tell(&failure::Usage(text).into(), json);
+        tell(&failure::Usage(text).into(), json, false);
     } else {
         let _ = error.print();
     }

@@ -1,11 +1,12 @@
 //! What a server process is made of: a store whose calls are measured, the engine, and how it serves.
 
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use ff_core::backend::Backend;
 use ff_engine::Engine;
 use ff_observe::traced;
-use ff_server::ServerOptions;
+use ff_server::{BindError, ServerOptions};
 
 use crate::config::Settings;
 
@@ -14,6 +15,11 @@ pub(crate) struct Process {
     /// None where others do the background work.
     pub(crate) engine: Option<Engine>,
     pub(crate) options: ServerOptions,
+}
+
+/// Refuses an address that another process listens on, before a store is opened, or made, for nothing.
+pub(crate) fn check_free(addr: SocketAddr) -> anyhow::Result<()> {
+    TcpListener::bind(addr).map(drop).map_err(|source| BindError::Listen { addr, source }.into())
 }
 
 impl Process {

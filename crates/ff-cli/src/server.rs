@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::config::{self, Flags, Misconfigured, Settings};
 use crate::logging::{self, Watchers};
 use crate::output::say;
-use crate::process::Process;
+use crate::process::{Process, check_free};
 use crate::session::Common;
 use crate::stop;
 use crate::stores::{Options, Store};
@@ -86,6 +86,10 @@ impl Server {
     async fn serve(&self, settings: Settings) -> anyhow::Result<()> {
         let mut stop_wanted = std::pin::pin!(stop::wanted()?);
         let options = Options::of(&settings)?;
+        let place = options.place();
+        if !self.engine_only {
+            check_free(settings.server.listen_addr)?;
+        }
         let Some(store) = stop::or(&mut stop_wanted, Store::open(&options)).await else {
             return Ok(());
         };
@@ -98,6 +102,9 @@ impl Server {
             Some(serve(backend.clone(), options, shutdown.clone()).await?)
         };
         let engine = engine.map(|engine| tokio::spawn(engine.run(shutdown)));
+        if self.engine_only {
+            say(format_args!("background work on {place}; nothing is served"))?;
+        }
         stop_wanted.await;
         stop.send_replace(true);
         for work in [serving, engine].into_iter().flatten() {

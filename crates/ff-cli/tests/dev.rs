@@ -117,6 +117,7 @@ fn it_works_stops_cleanly_and_forgets_nothing() {
     assert_eq!(second.status.code(), Some(8));
     let told = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(told.contains(&first.child.id().to_string()), "the owner is named: {told}");
+    assert!(told.contains("another `ff dev`") && !told.contains("leave --store out"), "{told}");
 
     let (status, rest) = first.terminate();
     assert_eq!(status.code(), Some(0), "{rest:?}");
@@ -125,9 +126,9 @@ fn it_works_stops_cleanly_and_forgets_nothing() {
         "{rest:?}"
     );
 
-    let again = Dev::start(&store);
     let left = ff(&["--store", &store, "worker", "ls", "--quiet"]);
     assert_eq!((left.status.code(), left.stdout.as_slice()), (Some(0), &b""[..]), "{left:?}");
+    let again = Dev::start(&store);
     again.line_with(&["kept", "6 executions (6 completed)"]);
     again.line_with(&["execution.completed"]);
     let (status, _) = again.terminate();
@@ -167,6 +168,22 @@ fn a_store_that_cannot_be_opened_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{store}: {text}");
         assert!(text.contains(told), "{store}: {text}");
     }
+}
+
+#[test]
+fn an_address_in_use_is_told_before_a_store_is_made() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", directory.path().join("ff.db").display());
+    for process in ["dev", "server"] {
+        let output = ff(&[process, "--store", &store, "--listen-addr", &addr]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{process}: {text}");
+        let parts = [addr.as_str(), "--listen-addr", "another `ff dev`"];
+        assert!(parts.iter().all(|part| text.contains(part)), "{process}: {text}");
+    }
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Who answers: a server, or the same API in this process over a store.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ const HERE: &str = "http://localhost";
 /// Where requests go.
 pub(crate) struct Client {
     transport: Transport,
+    shows_key: bool,
     namespace: Option<Namespace>,
     here: Option<Here>,
 }
@@ -64,10 +66,18 @@ impl Answer {
 }
 
 impl Client {
-    /// Asks a server.
-    pub(crate) fn of_server(url: &str, namespace: Option<&str>) -> anyhow::Result<Self> {
+    /// Asks a server, which certificates in the file `ca` may vouch for.
+    pub(crate) fn of_server(
+        url: &str,
+        namespace: Option<&str>,
+        ca: Option<&Path>,
+    ) -> anyhow::Result<Self> {
         let key = secret_of(TOKEN)?;
-        Self::new(url, namespace, key.as_deref(), None)
+        let read =
+            |path: &Path| std::fs::read(path).map_err(|error| Usage::unreadable(path, &error));
+        let roots: Vec<Vec<u8>> = ca.map(read).transpose()?.into_iter().collect();
+        let ends = Ends { key: key.as_deref(), roots: &roots, ..ends(url) };
+        Self::new(&ends, namespace, None)
     }
 
     /// Opens a store and answers from it; `makes`: also one that is not there yet. Its owner needs no
@@ -89,31 +99,21 @@ impl Client {
             ServerOptions { api_token: Some(ApiToken::new(&token)?), ..ServerOptions::default() };
         let api = Api::new(Arc::clone(&backend), options, shutdown.clone());
         let here = Here { api, backend, stop, shutdown };
-        Self::new(HERE, namespace, Some(&token), Some(here))
+        let ends = Ends { key: Some(&token), ..ends(HERE) };
+        Self::new(&ends, namespace, Some(here))
     }
 
-    fn new(
-        url: &str,
-        namespace: Option<&str>,
-        key: Option<&str>,
-        here: Option<Here>,
-    ) -> anyhow::Result<Self> {
+    fn new(ends: &Ends<'_>, namespace: Option<&str>, here: Option<Here>) -> anyhow::Result<Self> {
         let namespace = namespace.map(Namespace::new).transpose();
         let namespace =
             namespace.map_err(|error| Refused::new(Code::InvalidInput, error.to_string()))?;
-        let transport = Transport::new(&Ends {
-            url,
-            key,
-            agent: concat!("ff/", env!("CARGO_PKG_VERSION")),
-            connect_timeout: CONNECT,
-            call_timeout: ANSWER,
-            roots: &[],
-        });
-        Ok(Self {
-            transport: transport.map_err(|error| Usage(error.to_string()))?,
-            namespace,
-            here,
-        })
+        let transport = Transport::new(ends).map_err(|error| Usage(error.to_string()))?;
+        Ok(Self { transport, shows_key: ends.key.is_some(), namespace, here })
+    }
+
+    /// Whether a server is shown a key, so that it asks for one.
+    pub(crate) fn shows_key(&self) -> bool {
+        self.shows_key && self.here.is_none()
     }
 
     /// Whether the store is open in this process, and nobody else does its background work.
@@ -178,6 +178,18 @@ impl Client {
             here.backend.shutdown_prepare(CLOSING).await?;
         }
         Ok(())
+    }
+}
+
+/// How somebody at `url` is spoken to, without a key.
+fn ends(url: &str) -> Ends<'_> {
+    Ends {
+        url,
+        key: None,
+        agent: concat!("ff/", env!("CARGO_PKG_VERSION")),
+        connect_timeout: CONNECT,
+        call_timeout: ANSWER,
+        roots: &[],
     }
 }
 

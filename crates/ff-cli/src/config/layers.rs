@@ -12,7 +12,7 @@ use super::settings::Settings;
 use crate::client::one_line_of;
 
 /// Names of the environment that are not settings.
-const OTHERS: [&str; 2] = ["FF_CONFIG", "FF_URL"];
+const OTHERS: [&str; 3] = ["FF_CA", "FF_CONFIG", "FF_URL"];
 /// No file of settings is longer.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 

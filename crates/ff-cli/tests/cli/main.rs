@@ -13,5 +13,6 @@ mod pasted;
 mod renewal;
 mod support;
 mod terminal;
+mod trusted;
 mod verbs;
 mod watching;

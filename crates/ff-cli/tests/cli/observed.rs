@@ -48,6 +48,7 @@ fn who_serves_nothing_else_still_shows_metrics_where_it_is_told_to() {
     let mut running = Running::start(command(&arguments));
     let line = running.line_with("metrics on ");
     let addr = line.strip_prefix("metrics on http://").unwrap().strip_suffix("/metrics").unwrap();
+    running.line_with("background work on ");
     let shown = get(addr, "/metrics");
     assert!(shown.contains("ff_scanner_cycle_total{scanner=\"lease_expiry\"}"), "{shown}");
     for (path, status) in [("/livez", "200"), ("/readyz", "200"), ("/v1/executions", "404")] {

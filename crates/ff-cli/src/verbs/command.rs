@@ -86,6 +86,7 @@ impl Verb {
             Self::Replay(verb) => return verb.run(session).await,
             Self::Approve(verb) => return verb.run(session).await,
             Self::Flow(verb) => return verb.run(session).await,
+            Self::Key(verb) => return verb.run(session).await,
             Self::Get(verb) => verb.act(),
             Self::Ls(verb) => verb.act(),
             Self::Hold(verb) => verb.act(),
@@ -102,7 +103,6 @@ impl Verb {
             Self::Quota(verb) => verb.act(),
             Self::Lane(verb) => verb.act(),
             Self::Worker(verb) => verb.act(),
-            Self::Key(verb) => verb.act(),
         };
         session.perform(act?).await
     }

@@ -1,13 +1,18 @@
 //! Workers, lanes and keys.
 
+use std::process::ExitCode;
+
 use clap::{Args, Subcommand};
+use ff_core::state::Scope;
 use serde_json::{Value, json};
 
 use super::act::{Act, Show};
 use super::list::Page;
 use super::pairs::body;
-use crate::client::{Request, at};
+use crate::client::{Refused, Request, at};
 use crate::duration;
+use crate::failure::Usage;
+use crate::session::Session;
 use crate::show::{Column, shown};
 
 const WORKERS: &[Column] = &[
@@ -28,6 +33,9 @@ const LANES: &[Column] = &[
     Column::Text("WORKERS", "live_workers"),
     Column::Length("OLDEST", "oldest_age_ms"),
 ];
+
+/// The scope that makes keys and takes them away.
+const ADMIN: &str = Scope::Admin.as_str();
 
 const KEYS: &[Column] = &[
     Column::Text("KEY", "key_id"),
@@ -115,15 +123,23 @@ pub(crate) struct Reasoned {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Key {
     /// Make a key; it is shown this once
-    #[command(after_help = "Example: ff key create --name ci --scope executions:write \
-        --scope executions:read --in-namespace team-a")]
+    ///
+    /// The first key of a store closes its servers to all who show none. So it must have the scope
+    /// admin: without it nobody could make another, or take this one away.
+    #[command(after_help = "Examples:\n  \
+        ff key create --name owner --all-scopes\n  \
+        ff key create --name ci --scope executions:write --scope executions:read \
+        --in-namespace team-a")]
     Create {
         /// What it is for
         #[arg(long)]
         name: String,
         /// What it may do; may be given several times
-        #[arg(long, required = true)]
+        #[arg(long, required_unless_present = "all_scopes")]
         scope: Vec<String>,
+        /// All that the key which makes it may do; everything where there is no key yet
+        #[arg(long, conflicts_with = "scope")]
+        all_scopes: bool,
         /// Namespaces it is for; those of the key that makes it when absent
         #[arg(long, value_name = "NAME")]
         in_namespace: Vec<String>,
@@ -133,6 +149,9 @@ pub(crate) enum Key {
         /// When it ends (2026-01-31T12:00:00Z, or milliseconds since 1970)
         #[arg(long, value_name = "TIME")]
         expires_at: Option<String>,
+        /// Make it even if it is the first one and lacks admin
+        #[arg(long)]
+        yes: bool,
     },
     /// List keys, without their secrets
     #[command(after_help = "Example: ff key ls")]
@@ -202,22 +221,42 @@ impl Reasoned {
 }
 
 impl Key {
-    pub(crate) fn act(&self) -> anyhow::Result<Act> {
-        match self {
-            Self::Create { name, scope, in_namespace, lane, expires_at } => {
+    pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<ExitCode> {
+        let act = match self {
+            Self::Create { name, scope, in_namespace, lane, expires_at, yes, .. } => {
+                let closes = !scope.is_empty() && !scope.iter().any(|scope| scope == ADMIN);
+                if closes && !yes {
+                    check_not_first(session).await?;
+                }
                 let body = body([
                     ("name", json!(name)),
-                    ("scopes", json!(scope)),
+                    ("scopes", some(scope)),
                     ("namespaces", some(in_namespace)),
                     ("lanes", some(lane)),
                     ("expires_at", json!(expires_at)),
                 ]);
-                Ok(Act::new(Request::post(at(&["keys"])?, &body), Show::Only("key")))
+                Act::new(Request::post(at(&["keys"])?, &body), Show::Only("key"))
             }
-            Self::Ls(page) => {
-                Ok(Act::table(Request::get(at(&["keys"])?), page, KEYS, "no keys"))
-            }
-            Self::Rm { id } => Ok(Act::said(Request::delete(at(&["keys", id])?), "deleted")),
-        }
+            Self::Ls(page) => Act::table(Request::get(at(&["keys"])?), page, KEYS, "no keys"),
+            Self::Rm { id } => Act::said(Request::delete(at(&["keys", id])?), "deleted"),
+        };
+        session.perform(act).await
     }
+}
+
+/// Refuses where there is no key yet. Who may not list keys has shown one, or is refused anyway.
+async fn check_not_first(session: &Session) -> anyhow::Result<()> {
+    let request = Request::get(at(&["keys"])?).query("limit", &1);
+    let listed = match session.client.ask(request).await {
+        Ok(page) => page["items"].as_array().is_some_and(|keys| !keys.is_empty()),
+        Err(error) if error.is::<Refused>() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if listed || session.client.shows_key() {
+        return Ok(());
+    }
+    let detail = "the first key closes the server to all who show none, and this one lacks the scope \
+                  admin: nobody could make another; make the owner's first, with `ff key create \
+                  --name owner --all-scopes`, or say --yes";
+    Err(Usage(detail.to_owned()).into())
 }

@@ -161,6 +161,32 @@ fn keys_and_secrets_are_made_and_taken_away() {
 }
 
 #[test]
+fn the_first_key_shuts_nobody_out_by_mistake() {
+    let mut site = Site::start();
+    let worker = ["key", "create", "--name", "w", "--scope", "workers:claim"];
+    let refused = site.ff(&worker);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("ff key create --name owner --all-scopes"), "{refused:?}");
+    let over = ["--name", "o", "--all-scopes", "--expires-at", "2020-01-01T00:00:00Z", "--json"];
+    assert_eq!(site.ff(&[&["key", "create"], &over[..]].concat()).problem(5), "invalid_input");
+    site.ff(&["ls"]).ok();
+    let owner = replies(&site, "key create --name owner --all-scopes");
+    assert_eq!(owner["scopes"].as_array().map(Vec::len), Some(12), "{owner}");
+    let mut by_owner = site.command(&worker);
+    Told::of(&by_owner.env("FF_API_TOKEN", text(&owner["key"])).output().unwrap()).ok();
+    assert_eq!(site.running.terminate(), 0);
+    let on =
+        |arguments: &[&str]| crate::support::ff(&[&["--store", &site.store], arguments].concat());
+    let keys = on(&["key", "ls", "-q"]).ok();
+    assert_eq!(keys.lines().count(), 2);
+    for key in keys.lines() {
+        on(&["key", "rm", key]).ok();
+    }
+    assert_eq!(on(&worker).code, 2, "a store that is opened directly has no key either");
+    on(&[&worker[..], &["--yes"]].concat()).ok();
+}
+
+#[test]
 fn many_are_acted_on_by_a_filter() {
     let site = Site::start();
     for _ in 0..3 {

@@ -73,9 +73,14 @@ impl Bulk<'_> {
         let mut err = std::io::stderr().lock();
         let matched = shown(&found["matched"]);
         writeln!(err, "{} would take {matched} executions", self.action)?;
-        for sample in found["sample"].as_array().into_iter().flatten() {
+        let sample = found["sample"].as_array().map_or(&[][..], Vec::as_slice);
+        for sample in sample {
             let id = sample.get("execution_id").unwrap_or(sample);
             writeln!(err, "  {}", shown(id))?;
+        }
+        let more = found["matched"].as_u64().unwrap_or(0).saturating_sub(sample.len() as u64);
+        if more > 0 {
+            writeln!(err, "  … and {more} more")?;
         }
         if !is_attended {
             return Err(nobody().into());

@@ -43,15 +43,16 @@ struct Page {
     trimmed_before: Option<String>,
 }
 
-/// Prints frames, and remembers whether a line is open.
+/// Prints frames, and remembers whether there was any and whether a line is open.
 struct Printer<'a> {
     session: &'a Session,
+    has_printed: bool,
     line_is_open: bool,
 }
 
 impl Logs {
     pub(crate) async fn run(&self, session: &Session) -> anyhow::Result<ExitCode> {
-        let mut printer = Printer { session, line_is_open: false };
+        let mut printer = Printer { session, has_printed: false, line_is_open: false };
         if self.follow {
             self.follow(&mut printer).await?;
         } else {
@@ -64,6 +65,9 @@ impl Logs {
             }
         }
         printer.end()?;
+        if !printer.has_printed && !session.console.json {
+            session.console.note("no output");
+        }
         Ok(ExitCode::SUCCESS)
     }
 
@@ -119,6 +123,7 @@ impl Printer<'_> {
     }
 
     fn print(&mut self, frame: &str) -> anyhow::Result<()> {
+        self.has_printed = true;
         let console = &self.session.console;
         if console.json {
             console.pass(frame.as_bytes())?;

@@ -19,7 +19,7 @@ use crate::show::shown;
 #[derive(Debug, Args)]
 pub(crate) struct OneOrMany {
     /// Execution
-    #[arg(required_unless_present = "filter", conflicts_with = "filter")]
+    #[arg(conflicts_with = "filter")]
     id: Option<String>,
     /// All that the filters find; shows what they are and asks
     #[arg(long)]
@@ -175,12 +175,16 @@ impl Replay {
 }
 
 impl OneOrMany {
-    /// The execution, if it is one. Filters beside it would do nothing.
+    /// The execution, if it is one. Filters beside it would do nothing; without --filter they are not
+    /// meant to reach many.
     fn one(&self) -> Result<Option<&str>, Usage> {
-        if self.id.is_some() && !self.search.is_empty() {
-            return Err(Usage("filters go with --filter, not with an execution".to_owned()));
-        }
-        Ok(self.id.as_deref())
+        let told = match (&self.id, self.search.is_empty()) {
+            (Some(_), false) => "filters go with --filter, not with an execution",
+            (None, false) if !self.filter => "say --filter for all that the filters find",
+            (None, true) if !self.filter => "name an execution by its <ID>, or many with --filter",
+            _ => return Ok(self.id.as_deref()),
+        };
+        Err(Usage(told.to_owned()))
     }
 
     fn bulk<'a>(&'a self, action: &'static str, reason: Option<&'a str>) -> Bulk<'a> {

@@ -5,7 +5,7 @@ use crate::support::{Site, Told, command, ff};
 #[test]
 fn usage_values_and_absence_have_codes_of_their_own() {
     let nobody = ["--url", "http://127.0.0.1:1"];
-    let cases: [(&[&str], i32, &str); 14] = [
+    let cases: [(&[&str], i32, &str); 16] = [
         (&["submit", "--lane", "l", "--kind", "k", "--payload", "@/no/file"], 2, "/no/file"),
         (&["submit", "--batch", "/no/file"], 2, "/no/file"),
         (&["nonsense"], 2, "nonsense"),
@@ -19,6 +19,8 @@ fn usage_values_and_absence_have_codes_of_their_own() {
         (&["get", ".."], 5, "no id"),
         (&["cancel", "x", "--lane", "l"], 2, "--filter"),
         (&["cancel", "--filter"], 5, "--filter needs a filter"),
+        (&["cancel", "--lane", "l"], 2, "say --filter"),
+        (&["replay"], 2, "<ID>"),
         (&["migrate"], 2, "--store"),
     ];
     for (arguments, code, told) in cases {
@@ -37,6 +39,32 @@ fn usage_values_and_absence_have_codes_of_their_own() {
     assert_eq!(ff(&["--url", "ftp://x", "ls"]).code, 2);
     assert_eq!(ff(&["--url", "x", "ls"]).code, 2);
     assert_eq!(ff(&["--store", "odd:x", "ls"]).code, 2);
+}
+
+#[test]
+fn usage_is_told_the_same_whatever_the_environment_says() {
+    let plain = ff(&["get"]);
+    let mut command = command(&["get"]);
+    command.env("FF_URL", "http://127.0.0.1:1").env("FF_CA", "/no/file");
+    let told = Told::of(&command.output().unwrap());
+    assert_eq!((told.code, told.err), (plain.code, plain.err));
+}
+
+#[test]
+fn what_comes_to_nothing_or_otherwise_is_told() {
+    let site = Site::start();
+    let id = site.submit(&[]);
+    let silent = site.ff(&["logs", &id]);
+    assert!(silent.code == 0 && silent.err.contains("no output"), "{silent:?}");
+    let high = ["submit", "--lane", "l", "--kind", "k", "--priority", "99999"];
+    let told = site.ff(&high);
+    assert!(told.code == 0 && told.err.contains("priority 9000"), "{told:?}");
+    for _ in 0..30 {
+        site.submit(&[]);
+    }
+    let many = site.ff(&["cancel", "--filter", "--lane", "l"]);
+    let listed = many.err.lines().filter(|line| line.starts_with("  {")).count();
+    assert!(many.err.contains(&format!("and {} more", 32 - listed)), "{many:?}");
 }
 
 #[test]

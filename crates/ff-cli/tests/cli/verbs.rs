@@ -157,6 +157,9 @@ fn a_file_of_submits_is_sent_whole() {
     assert_eq!(told.code, 5, "the code of the first that was refused");
     assert_eq!(told.out.lines().count(), 1498);
     assert!(told.err.contains("line 1202:") && told.err.contains("line 1302:"), "{}", told.err);
+    let quiet = site.ff(&["submit", "--batch", path, "--quiet"]);
+    assert_eq!((quiet.code, quiet.err.lines().count()), (5, 2), "{}", quiet.err);
+    assert!(quiet.err.contains("line 1202:") && quiet.err.contains("line 1302:"));
     let told = site.ff(&["submit", "--batch", path, "--json"]);
     let replies: Value = serde_json::from_str(&told.out).unwrap();
     assert_eq!((told.code, replies["items"].as_array().unwrap().len()), (5, 1500));
@@ -182,9 +185,6 @@ fn output_and_results_are_printed_as_they_are() {
     task.complete(&json!("done"));
     following.line_with("\"three\"");
     assert_eq!(following.ended(), 0, "it ends with the execution");
-    let quiet = site.ff(&["submit", "--batch", path, "--quiet"]);
-    assert_eq!((quiet.code, quiet.err.lines().count()), (5, 2), "{}", quiet.err);
-    assert!(quiet.err.contains("line 1202:") && quiet.err.contains("line 1302:"));
     assert_eq!(site.ff(&["logs", &id]).ok(), "\"one\"\n[event] \"two\"\n\"three\"\n");
     let frames = site.ff(&["logs", &id, "--attempt", "0", "--json"]).ok();
     let frames: Vec<Value> = frames.lines().map(|it| serde_json::from_str(it).unwrap()).collect();

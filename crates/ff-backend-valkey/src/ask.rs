@@ -81,6 +81,8 @@ pub(crate) struct Taken {
     pub(crate) passed: bool,
     /// It stopped before an entry that it might have taken.
     pub(crate) stopped: bool,
+    /// Why something that was taken could not be read.
+    pub(crate) broken: Option<EngineError>,
 }
 
 impl Ask {
@@ -180,7 +182,8 @@ fn read(shared: &Shared, ask: &Ask, reply: Value) -> Result<Taken, EngineError> 
     let mut taken = Taken { late: items.len() == 0, ..Taken::default() };
     if !taken.late {
         for taking in &ask.takings {
-            read_queue(shared, taking, reply::next(&mut items)?, &mut taken)?;
+            let read = read_queue(shared, taking, reply::next(&mut items)?, &mut taken);
+            taken.broken = taken.broken.take().or(read.err());
         }
     }
     Ok(taken)
@@ -209,9 +212,16 @@ fn read_queue(
             }
             record => {
                 let besides = reply::next(&mut items)?;
-                let (entry, changed) = Entry::decode_claimed(id, record)?;
-                shared.tally.add_changed(changed.as_ref());
                 let number = places.next().copied().unwrap_or(u32::MAX);
+                let (entry, changed) = match Entry::decode_claimed(id, record) {
+                    Ok(decoded) => decoded,
+                    // Others were leased with it.
+                    Err(error) => {
+                        taken.broken = Some(error);
+                        continue;
+                    }
+                };
+                shared.tally.add_changed(changed.as_ref());
                 let before = changed.as_ref().and_then(|changed| changed.before.as_ref());
                 let score = before.and_then(|before| before.queue_place()).map(|it| it.score);
                 let at = Place { number, lane: taking.lane, score: score.unwrap_or(i64::MAX) };

@@ -166,7 +166,8 @@ pub(crate) fn knows_lanes(shared: &Shared, claim: &Claim) -> bool {
     shared.views.are_fresh(&lanes_of(claim))
 }
 
-fn lanes_of(claim: &Claim) -> Vec<String> {
+/// The lanes of a claim, as views name them.
+pub(crate) fn lanes_of(claim: &Claim) -> Vec<String> {
     claim.lanes.iter().map(|share| lane_name(&claim.namespace, &share.lane)).collect()
 }
 
@@ -176,11 +177,25 @@ async fn run(
     entered: &Entered,
     look: Look,
 ) -> Result<Option<Claimed>, EngineError> {
-    let (claim, may_look) = (&entered.claim, look == Look::Everywhere);
-    let lanes = lanes_of(claim);
+    let (claim, lanes) = (&entered.claim, lanes_of(&entered.claim));
     let parallel = claim.max <= PARALLEL_TASKS && !shared.views.are_large(&lanes);
     let mut round = Round::new(shared, entered, parallel);
-    let strict = shared.options.fifo_slack_ms == 0;
+    if let Err(error) = go_round(&mut round, &lanes, look).await {
+        round.get_over(error)?;
+    }
+    if round.late {
+        return Ok(round.finish().filter(|claimed| !claimed.is_empty()));
+    }
+    if claim.max <= PARALLEL_TASKS && !round.parallel {
+        shared.views.note_large(&lanes, round.full);
+    }
+    Ok(round.finish())
+}
+
+/// Takes what there is, until the claim has enough or nothing is left.
+async fn go_round(round: &mut Round<'_>, lanes: &[String], look: Look) -> Result<(), EngineError> {
+    let (shared, claim, parallel) = (round.shared, round.claim, round.parallel);
+    let (may_look, strict) = (look == Look::Everywhere, shared.options.fifo_slack_ms == 0);
     let mut rota = Rota::new(&claim.lanes, claim.order);
     let max = claim.max as usize;
     let (begun, mut looked, mut trust) = (Instant::now(), !may_look, Trust::Promises);
@@ -189,18 +204,18 @@ async fn run(
         let wanted = max - round.taken();
         if strict {
             // The exact order needs as many entries of each queue as are wanted.
-            view::look(shared, &lanes, wanted.min(ITEMS_MOST)).await?;
+            view::look(shared, lanes, wanted.min(ITEMS_MOST)).await?;
             looked = true;
-        } else if may_look && !shared.views.are_fresh(&lanes) {
-            view::look_since(shared, &lanes, begun).await?;
+        } else if may_look && !shared.views.are_fresh(lanes) {
+            view::look_since(shared, lanes, begun).await?;
             looked = true;
         }
         let places = (round.places, wanted);
         let slack_ms = shared.options.fifo_slack_ms;
-        let plan = shared.views.plan(claim, &lanes, &mut rota, places, (slack_ms, trust));
+        let plan = shared.views.plan(claim, lanes, &mut rota, places, (slack_ms, trust));
         if plan.takings.is_empty() && plan.expired.is_empty() {
             if !looked {
-                view::look_since(shared, &lanes, begun).await?;
+                view::look_since(shared, lanes, begun).await?;
                 looked = true;
             } else if trust == Trust::Promises && may_look && !strict && round.taken() == 0 {
                 // Only the store knows that there is nothing.
@@ -210,10 +225,7 @@ async fn run(
             }
         } else {
             round.carry_out(plan).await?;
-            if round.late {
-                return Ok(round.finish().filter(|claimed| !claimed.is_empty()));
-            }
-            if round.full || round.left_behind || round.taken() >= max {
+            if round.late || round.full || round.left_behind || round.taken() >= max {
                 break;
             }
         }
@@ -228,10 +240,7 @@ async fn run(
             rota.reopen();
         }
     }
-    if claim.max <= PARALLEL_TASKS && !round.parallel {
-        shared.views.note_large(&lanes, round.full);
-    }
-    Ok(round.finish())
+    Ok(())
 }
 
 struct Round<'a> {
@@ -277,6 +286,15 @@ impl<'a> Round<'a> {
         self.tasks.len() + self.applicants.len()
     }
 
+    /// What was leased counts, whatever fails afterwards: nobody else can have it.
+    fn get_over(&self, error: EngineError) -> Result<(), EngineError> {
+        if self.taken() == 0 {
+            return Err(error);
+        }
+        tracing::warn!(%error, taken = self.taken(), "a claim got less than there is");
+        Ok(())
+    }
+
     /// All that was taken, in its order.
     fn finish(self) -> Option<Claimed> {
         let tasks = in_order(self.tasks, |task| task.execution_id);
@@ -292,26 +310,28 @@ impl<'a> Round<'a> {
         let last = takings.iter().flat_map(|taking| &taking.places).max();
         self.places = last.map_or(self.places, |last| last + 1);
         let calls = calls(self.shared.client.is_cluster(), takings);
+        let mut failed = Ok(());
         if self.parallel && calls.len() > 1 {
             for taken in self.send_together(calls).await {
-                let taken = taken?;
+                // Each has taken something by now, whatever became of the others.
+                let stopped = matches!(&taken, Ok(taken) if taken.stopped);
                 // Alone, or with fewer others, what did not fit may: it is asked for again.
-                self.parallel &= !taken.stopped;
-                expired.extend(self.absorb(taken).await?);
+                self.parallel &= !stopped;
+                failed = failed.and(self.absorb(taken, &mut expired).await);
             }
         } else {
             for call in calls {
                 let left = limits::CLAIM_REPLY_BYTES.saturating_sub(self.bytes);
                 let any = !self.tasks.is_empty();
-                let taken = ask::send(self.shared, self.entered.ask(call, left, any)?).await?;
-                self.full |= taken.stopped;
-                expired.extend(self.absorb(taken).await?);
-                if self.full {
+                let taken = ask::send(self.shared, self.entered.ask(call, left, any)?).await;
+                self.full |= matches!(&taken, Ok(taken) if taken.stopped);
+                failed = self.absorb(taken, &mut expired).await;
+                if self.full || failed.is_err() {
                     break;
                 }
             }
         }
-        due::expire(self.shared, &expired).await
+        due::expire(self.shared, &expired).await.and(failed)
     }
 
     /// Sends calls at the same time, each with its share of the bytes that a reply holds. None takes
@@ -338,19 +358,44 @@ impl<'a> Round<'a> {
         }
     }
 
-    async fn absorb(&mut self, taken: Taken) -> Result<Vec<ExecutionId>, EngineError> {
-        let extras = self.extras(&taken.tasks).await?;
-        for (Leased { at, entry, payload }, extras) in taken.tasks.into_iter().zip(extras) {
-            self.bytes += payload.len() + extras.bytes();
-            let task = Task::of(&entry.execution, payload, extras, &self.shared.settings);
-            self.tasks.extend(task.map(|task| (at, task)));
-            self.shared.entries.keep_claimed(&Arc::new(entry));
-        }
-        self.apply_for(taken.aside).await?;
+    /// Keeps all that it can of what a call has taken, and says what hindered it.
+    async fn absorb(
+        &mut self,
+        taken: Result<Taken, EngineError>,
+        expired: &mut Vec<ExecutionId>,
+    ) -> Result<(), EngineError> {
+        let taken = taken?;
         self.passed |= taken.passed;
         self.left_behind |= taken.left_behind;
         self.late |= taken.late;
-        Ok(taken.expired)
+        expired.extend(taken.expired);
+        let kept = self.keep_tasks(taken.tasks).await;
+        let applied = self.apply_for(taken.aside).await;
+        kept.and(applied).and(taken.broken.map_or(Ok(()), Err))
+    }
+
+    /// Tasks with what goes along with them. Where that cannot be read for all at once, each is a
+    /// case of its own, and what still lacks something comes back when its lease ends.
+    async fn keep_tasks(&mut self, tasks: Vec<Leased>) -> Result<(), EngineError> {
+        if let Ok(extras) = self.extras(&tasks).await {
+            tasks.into_iter().zip(extras).for_each(|(task, extras)| self.keep(task, extras));
+            return Ok(());
+        }
+        let mut failed = Ok(());
+        for task in tasks {
+            match self.extras(std::slice::from_ref(&task)).await {
+                Ok(extras) => self.keep(task, extras.into_iter().next().unwrap_or_default()),
+                Err(error) => failed = Err(error),
+            }
+        }
+        failed
+    }
+
+    fn keep(&mut self, Leased { at, entry, payload }: Leased, extras: Extras) {
+        self.bytes += payload.len() + extras.bytes();
+        let task = Task::of(&entry.execution, payload, extras, &self.shared.settings);
+        self.tasks.extend(task.map(|task| (at, task)));
+        self.shared.entries.keep_claimed(&Arc::new(entry));
     }
 
     /// Finds out what those that were set aside stand under.

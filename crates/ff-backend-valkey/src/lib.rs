@@ -59,9 +59,11 @@ mod store;
 mod subject;
 mod tails;
 mod timers;
+mod token;
 mod trim;
 mod turn;
 mod view;
+mod waiters;
 mod wake;
 mod walk;
 

@@ -34,8 +34,10 @@ use crate::options::{LibraryClock, ValkeyOptions};
 use crate::record::Entry;
 use crate::room::Room;
 use crate::timers::{self, Timers};
+use crate::token::{self, Outbox, Token};
 use crate::view::{Candidate, Views};
-use crate::wake::{self, Waiters};
+use crate::waiters::Waiters;
+use crate::wake;
 use crate::{
     apply, follow, keyring, partitions, query, read, reconcile, repair, tails, trim, turn,
 };
@@ -66,6 +68,7 @@ pub(crate) struct Shared {
     pub(crate) classes: Classes,
     pub(crate) views: Views,
     pub(crate) waiters: Waiters,
+    pub(crate) outbox: Outbox,
     pub(crate) timers: Timers,
     pub(crate) tail: follow::Tail,
     pub(crate) tails: tails::Listening,
@@ -102,6 +105,7 @@ impl ValkeyStore {
             classes: Classes::new(),
             views: Views::default(),
             waiters: Waiters::new(),
+            outbox: Outbox::default(),
             timers: Timers::new(),
             tail: follow::Tail::new(),
             tails: tails::Listening::default(),
@@ -170,6 +174,22 @@ impl Shared {
         self.client.send(self.keys.slot_of(home), call).await
     }
 
+    /// To the node of a slot, without waiting for replicas: for what costs little when it is lost.
+    pub(crate) async fn send_lightly(&self, slot: u16, call: &Cmd) -> Result<Value, EngineError> {
+        let owner = self.client.primaries().into_iter().find(|primary| primary.owns(slot));
+        let sent = match owner {
+            Some(owner) => self.client.send_to(&owner, call).await,
+            None => return self.client.send(slot, call).await,
+        };
+        match sent {
+            // The slot has moved.
+            Err(EngineError::Transport { outcome_unknown: false, .. }) => {
+                self.client.send(slot, call).await
+            }
+            sent => sent,
+        }
+    }
+
     /// What follows from items that were committed; `numbers` are those of their last events.
     pub(crate) fn committed(self: &Arc<Self>, bundle: Bundle, numbers: &[u64]) {
         let settle = |(mut item, number): (Item, &u64)| {
@@ -212,7 +232,7 @@ impl Shared {
         let registration = document.and_then(Document::worker).map(|it| it.registration.as_ref());
         // A worker that says that it lives changes nothing.
         if !matches!(registration, Some(Some(registration)) if !registration.drains()) {
-            self.waiters.wake_to_look(namespace, true);
+            self.waiters.wake_all_in(namespace);
         }
     }
 
@@ -239,7 +259,8 @@ impl Shared {
         let candidate = Candidate { score: place.score, id, expired: false };
         self.views.note_ready(queue, required, candidate);
         if self.client.is_cluster() {
-            wake::push_token(self, place.namespace, queue, id.partition());
+            let (namespace, queue) = (place.namespace.clone(), queue.to_string());
+            token::push(self, Token { namespace, queue, partition: id.partition() });
         }
     }
 

@@ -71,7 +71,7 @@ async fn push(shared: Arc<Shared>, due: TimestampMs) {
     let mut trim = redis::cmd("LTRIM");
     trim.arg(&key).arg(0).arg(TOKENS_MOST - 1);
     for command in [push, trim] {
-        if let Err(error) = shared.client.send(slot_of(key.as_bytes()), &command).await {
+        if let Err(error) = shared.send_lightly(slot_of(key.as_bytes()), &command).await {
             tracing::debug!(%error, "an engine could not be told of a timer; it will look");
         }
     }

@@ -13,6 +13,6 @@ pub(crate) async fn take(shared: &Shared, turn: &Turn) -> Result<bool, EngineErr
     let mut call = shared.function("ff_turn");
     call.arg(1).arg(&key);
     shared.begin(&mut call).arg(turn.by.to_string()).arg(turn.ms.max(1));
-    let answer = shared.client.send(slot_of(key.as_bytes()), &call).await?;
+    let answer = shared.send_lightly(slot_of(key.as_bytes()), &call).await?;
     Ok(reply::number(&answer)? == 1)
 }

@@ -26,6 +26,10 @@ use crate::store::Shared;
 /// passed over no longer than that.
 const FRESH: Duration = Duration::from_millis(50);
 
+/// Entries of a front that a process gathers itself: a claim takes no more at once, and a process that
+/// only submits would gather them without end.
+const FRONT_MOST: usize = 64;
+
 /// How many entries stand behind a front of which only that is known: any number.
 const ANY: u32 = u32::MAX;
 
@@ -185,8 +189,7 @@ impl Views {
         let known = view.find(at.id.partition(), queue);
         match known {
             Some(known) if known.behind == 0 || known.front.first().is_some_and(|f| at < *f) => {
-                let place = known.front.partition_point(|candidate| *candidate < at);
-                known.front.insert(place, at);
+                known.enter(at);
             }
             Some(known) => known.behind = known.behind.saturating_add(1),
             None => {
@@ -215,6 +218,22 @@ impl Views {
         let mut views = self.lock();
         let view = lane_of(queue).and_then(|lane| views.get_mut(lane));
         view.and_then(|view| view.find(partition, queue)).is_some_and(|q| !q.front.is_empty())
+    }
+
+    /// Of each of these lanes a queue that may have something for one more claim with these
+    /// capabilities, beside what claims under way will get.
+    pub(crate) fn more(
+        &self,
+        lanes: &[String],
+        capabilities: &Capabilities,
+    ) -> Vec<(u16, Arc<str>)> {
+        let views = self.lock();
+        let known = lanes.iter().filter_map(|lane| views.get(lane));
+        let more = known.filter_map(|view| {
+            let queue = &view.queues[view.best(capabilities, 0, Trust::Promises)?];
+            Some((queue.partition, Arc::clone(&queue.name)))
+        });
+        more.collect()
     }
 
     /// Whether something may stand in a queue, as far as this process knows.
@@ -346,6 +365,17 @@ impl Queue {
     ) -> Self {
         let (ahead, promised, asked) = ((0, floor), 0, 0);
         Self { partition, name, required, front, behind, floor, ahead, promised, asked }
+    }
+
+    /// Another entry, which stands in the front, or before it. The last ones go behind a front that
+    /// is full.
+    fn enter(&mut self, at: Candidate) {
+        let place = self.front.partition_point(|candidate| *candidate < at);
+        self.front.insert(place, at);
+        while self.front.len() > FRONT_MOST {
+            self.front.pop();
+            self.behind = self.behind.saturating_add(1);
+        }
     }
 
     /// What the store said after a call that had asked for so many entries. Other calls under way will
@@ -540,6 +570,20 @@ mod tests {
         assert!(queue.front.is_empty());
         let left = std::iter::from_fn(|| rank(&queue).map(|_| queue.take())).count();
         assert_eq!(left, 3, "six stand there, of which the second call gets three");
+    }
+
+    #[test]
+    fn what_a_process_submits_and_never_claims_is_counted_from_some_point_on() {
+        let views = Views::default();
+        let (name, required) = ("ns/lane:-".into(), Capabilities::default());
+        views.replace(&["ns/lane:".to_owned()], Vec::new(), Instant::now());
+        for score in (0..100).rev() {
+            views.note_ready(&name, &required, candidate(score));
+        }
+        let mut lanes = views.lock();
+        let queue = lanes.get_mut("ns/lane:").unwrap().find(1, &name).unwrap();
+        assert_eq!((queue.front.len(), queue.behind), (FRONT_MOST, 100 - FRONT_MOST as u32));
+        assert_eq!(queue.front.first().map(|first| first.score), Some(0));
     }
 
     #[test]

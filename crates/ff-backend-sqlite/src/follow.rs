@@ -56,8 +56,10 @@ pub(crate) async fn events(
         gap |= stretch.gap && !(from_start && seen == 0);
         seen = stretch.seen;
         if !stretch.items.is_empty() {
-            let cursor = cursor::encode(&scope, &seen);
-            return Ok(Followed::Events { items: stretch.items, cursor, gap });
+            let (items, cursor) = (stretch.items, cursor::encode(&scope, &seen));
+            let numbers = items.iter().map(|item| item.event.number).filter(|_| follow.each);
+            let cursors = numbers.map(|number| cursor::encode(&scope, &number)).collect();
+            return Ok(Followed::Events { items, cursors, cursor, gap });
         }
         // Nothing matched in this stretch; the log may go on behind it.
         if seen < committed {
@@ -65,7 +67,8 @@ pub(crate) async fn events(
         }
         if !changed(&mut newest, deadline).await? {
             let cursor = cursor::encode(&scope, &seen);
-            return Ok(Followed::Events { items: Vec::new(), cursor, gap });
+            let (items, cursors) = (Vec::new(), Vec::new());
+            return Ok(Followed::Events { items, cursors, cursor, gap });
         }
     }
 }

@@ -28,7 +28,8 @@ async fn fill(store: &SqliteStore, lane: &str, count: usize) {
 }
 
 async fn kept(store: &SqliteStore) -> Vec<u64> {
-    let follow = Follow { filter: EventFilter::default(), from: From::Start, limit: 500 };
+    let follow =
+        Follow { filter: EventFilter::default(), from: From::Start, limit: 500, each: false };
     let events = store.events(follow, Duration::ZERO).await.unwrap();
     events.items.iter().map(|envelope| envelope.event.number).collect()
 }

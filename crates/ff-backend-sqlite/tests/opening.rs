@@ -58,7 +58,8 @@ async fn everything_is_still_there_after_a_restart() {
     let id = work.execution_id;
     store.call(work).await.unwrap();
     let before = store.ask(Describe { execution_id: id }).await.unwrap();
-    let follow = Follow { filter: EventFilter::default(), from: From::Start, limit: 10 };
+    let follow =
+        Follow { filter: EventFilter::default(), from: From::Start, limit: 10, each: false };
     let first = store.events(follow.clone(), Duration::ZERO).await.unwrap();
     store.shutdown_prepare(GRACE).await.unwrap();
 

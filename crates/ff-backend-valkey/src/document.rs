@@ -81,6 +81,7 @@ pub(crate) mod samples {
             patrol: 0,
             patrol_at: None,
             waiting: 0,
+            resuming: 0,
             wake_at: None,
             resting: Vec::new(),
             waking: Vec::new(),

@@ -135,8 +135,10 @@ async fn carry_out(
     let jobs = due.iter().map(|subject| Job::due(subject)).collect();
     let mut ticked = Ticked::default();
     for (subject, done) in due.into_iter().zip(run(shared, jobs).await) {
-        if let Some(Done { reply: Reply::Tick(part), .. }) = unless_broken(subject, done)? {
-            ticked.merge(&part);
+        match unless_broken(subject, done)? {
+            Some(Done { reply: Reply::Tick(part), .. }) => ticked.merge(&part),
+            Some(_) => {}
+            None => ticked.broken += 1,
         }
     }
     Ok(ticked)

@@ -9,7 +9,7 @@ use ff_core::error::EngineError;
 use ff_core::event::{Envelope, Event, EventAbout};
 use ff_core::id::{Home, Subject};
 use ff_core::machine::Need;
-use ff_core::read::{Audited, EventFilter, Follow, Followed, From, LogCheck};
+use ff_core::read::{Audited, Follow, Followed, From, LogCheck};
 use ff_core::time::TimestampMs;
 use redis::{Cmd, Value};
 use tokio::sync::watch;
@@ -199,11 +199,12 @@ pub(crate) async fn events(
     let mut gap = false;
     loop {
         grown.borrow_and_update();
-        let look = look(shared, &follow.filter, &mut seen, follow.limit as usize).await?;
+        let look = look(shared, &follow, &scope, &mut seen).await?;
         gap |= look.gap && !from_start;
         if !look.items.is_empty() {
             let cursor = seen.cursor(&scope);
-            return Ok(Followed::Events { items: look.items, cursor, gap });
+            let Look { items, cursors, .. } = look;
+            return Ok(Followed::Events { items, cursors, cursor, gap });
         }
         if look.more {
             continue;
@@ -211,7 +212,8 @@ pub(crate) async fn events(
         let changed = tokio::time::timeout_at(deadline.into(), grown.changed()).await;
         if changed.is_err() || shared.is_closing() {
             let cursor = seen.cursor(&scope);
-            return Ok(Followed::Events { items: Vec::new(), cursor, gap });
+            let (items, cursors) = (Vec::new(), Vec::new());
+            return Ok(Followed::Events { items, cursors, cursor, gap });
         }
     }
 }
@@ -219,6 +221,8 @@ pub(crate) async fn events(
 /// What one look at the log found.
 struct Look {
     items: Vec<Envelope>,
+    /// Where to go on behind each of them, if that was asked for.
+    cursors: Vec<String>,
     gap: bool,
     /// The log goes on behind what was looked at.
     more: bool,
@@ -228,11 +232,12 @@ struct Look {
 /// that a reader sees about the order in which things happened.
 async fn look(
     shared: &Arc<Shared>,
-    filter: &EventFilter,
+    follow: &Follow,
+    scope: &str,
     seen: &mut Seen,
-    limit: usize,
 ) -> Result<Look, EngineError> {
-    let mut look = Look { items: Vec::new(), gap: false, more: false };
+    let limit = follow.limit as usize;
+    let mut look = Look { items: Vec::new(), cursors: Vec::new(), gap: false, more: false };
     let mut events = Vec::new();
     for log in logs(shared, seen).await? {
         let after = seen.of(&log.home);
@@ -250,7 +255,7 @@ async fn look(
     }
     events.sort_by_cached_key(|(time, event)| (*time, event.subject.home(), event.number));
     // Records are read of those alone that may match.
-    let may_match = events.iter().filter(|(_, event)| filter.may_match(event));
+    let may_match = events.iter().filter(|(_, event)| follow.filter.may_match(event));
     let may_match = may_match.map(|(_, event)| event.clone()).collect();
     let mut envelopes = envelopes(shared, may_match).await?.into_iter().peekable();
     for (_, event) in events {
@@ -260,7 +265,10 @@ async fn look(
         }
         seen.note(event.subject.home(), event.number);
         let own = envelopes.next_if(|envelope| envelope.event == event);
-        look.items.extend(own.filter(|envelope| filter.matches(envelope)));
+        if let Some(own) = own.filter(|envelope| follow.filter.matches(envelope)) {
+            look.items.push(own);
+            look.cursors.extend(follow.each.then(|| seen.cursor(scope)));
+        }
     }
     Ok(look)
 }

@@ -279,7 +279,9 @@ pub trait BackendExt: Backend {
         let pending = self.follow(Topic::Events(follow), wait);
         async move {
             match pending.await? {
-                Followed::Events { items, cursor, gap } => Ok(EventsAfter { items, cursor, gap }),
+                Followed::Events { items, cursors, cursor, gap } => {
+                    Ok(EventsAfter { items, cursors, cursor, gap })
+                }
                 other => Err(EngineError::bug(format!("events: got {other:?}"))),
             }
         }
@@ -323,6 +325,8 @@ impl<B: Backend + ?Sized> BackendExt for B {}
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventsAfter {
     pub items: Vec<Envelope>,
+    /// Where to go on behind each of them, if that was asked for.
+    pub cursors: Vec<String>,
     /// Where to go on, also when there are no items.
     pub cursor: String,
     /// Retention removed something before the first item.

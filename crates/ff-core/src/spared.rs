@@ -22,7 +22,8 @@ pub(crate) async fn outlast<B: Backend + ?Sized>(
 ) -> Result<Vec<ExecutionId>, EngineError> {
     let kinds_of_event = Subscription::Completions.kinds_of_event();
     let filter = EventFilter { kinds_of_event, flow: Some(flow_id), ..EventFilter::default() };
-    let follow = |from| Follow { filter: filter.clone(), from, limit: limits::PAGE_MAX };
+    let follow =
+        |from| Follow { filter: filter.clone(), from, limit: limits::PAGE_MAX, each: false };
     // The place in the log comes first: an end between the look and the wait is then not missed.
     let mut cursor = backend.events(follow(From::Now), Duration::ZERO).await?.cursor;
     loop {

@@ -122,7 +122,7 @@ impl Shared {
         kinds_of_event.extend(flows);
         let namespace = self.namespace.clone();
         let filter = EventFilter { kinds_of_event, namespace, ..EventFilter::default() };
-        Follow { filter, from, limit: limits::PAGE_MAX }
+        Follow { filter, from, limit: limits::PAGE_MAX, each: false }
     }
 
     /// Follows until nobody waits.

@@ -64,7 +64,7 @@ async fn what_nobody_can_run_is_told_and_let_go() {
     let engine = tokio::spawn(engine.run(shutdown));
     let kinds_of_event = vec![EventKind::Blocked];
     let filter = EventFilter { kinds_of_event, ..EventFilter::default() };
-    let follow = Follow { filter, from: From::Start, limit: 1 };
+    let follow = Follow { filter, from: From::Start, limit: 1, each: false };
     let blocked = store.events(follow, PATIENCE).await.unwrap().items;
     assert_eq!(blocked[0].event.subject, id);
     assert!(begun.elapsed() >= Duration::from_millis(limits::ROUTE_PATIENCE_MS));

@@ -40,7 +40,7 @@ impl Link {
         loop {
             let left = wait.saturating_sub(begun.elapsed());
             let page = self.page(&follow, left.min(EVENTS)).await?;
-            let Followed::Events { items, cursor, gap } = &page else { return Ok(page) };
+            let Followed::Events { items, cursor, gap, .. } = &page else { return Ok(page) };
             if !items.is_empty() || *gap || left <= EVENTS {
                 return Ok(page);
             }
@@ -60,13 +60,18 @@ impl Link {
             }
             From::Cursor(cursor) => request.query("after", cursor),
         };
-        request = request.query("limit", &follow.limit).wait_ms(ms(wait));
+        // A page has one cursor: who wants one behind each event gets them one by one.
+        let limit = if follow.each { 1 } else { follow.limit };
+        request = request.query("limit", &limit).wait_ms(ms(wait));
         let namespace = follow.filter.namespace.as_ref().or(self.known.own());
-        let page = Exchange::answer(request.namespace(namespace), |answer| {
+        let each = follow.each;
+        let page = Exchange::answer(request.namespace(namespace), move |answer| {
             let form: EventPage = answer.form().map_err(unreadable)?;
             let items = form.items.into_iter().map(|event| event.try_into().map_err(unreadable));
-            let items = items.collect::<Result<_, _>>()?;
-            Ok(Followed::Events { items, cursor: form.next_cursor, gap: form.gap })
+            let items: Vec<_> = items.collect::<Result<_, _>>()?;
+            let (cursor, gap) = (form.next_cursor, form.gap);
+            let cursors = items.iter().filter(|_| each).map(|_| cursor.clone()).collect();
+            Ok(Followed::Events { items, cursors, cursor, gap })
         });
         self.send(page).await
     }

@@ -14,7 +14,8 @@ pub async fn read_all(backend: &dyn Backend) -> Vec<Event> {
     let mut events = Vec::new();
     let mut from = From::Start;
     loop {
-        let follow = Follow { filter: EventFilter::default(), from, limit: limits::PAGE_MAX };
+        let follow =
+            Follow { filter: EventFilter::default(), from, limit: limits::PAGE_MAX, each: false };
         let page = backend.events(follow, Duration::ZERO).await.expect("the log");
         if page.items.is_empty() {
             return events;

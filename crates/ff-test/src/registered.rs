@@ -74,13 +74,19 @@ impl Registered {
         loop {
             let left = deadline.map_or(wait, |at| at.saturating_duration_since(Instant::now()));
             let followed = self.inner.follow(Topic::Events(follow.clone()), left).await?;
-            let Followed::Events { mut items, cursor, gap } = followed else { return Ok(followed) };
+            let Followed::Events { mut items, mut cursors, cursor, gap } = followed else {
+                return Ok(followed);
+            };
             gapped |= gap;
             let found = items.len();
             let hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            items.retain(|envelope| !hidden.contains(&envelope.event.subject));
+            let shown =
+                |envelope: &ff_core::event::Envelope| !hidden.contains(&envelope.event.subject);
+            let mut kept = items.iter().map(shown).collect::<Vec<_>>().into_iter();
+            cursors.retain(|_| kept.next().unwrap_or(true));
+            items.retain(shown);
             if !items.is_empty() || found == 0 {
-                return Ok(Followed::Events { items, cursor, gap: gapped });
+                return Ok(Followed::Events { items, cursors, cursor, gap: gapped });
             }
             follow.from = From::Cursor(cursor);
         }

@@ -262,7 +262,12 @@ impl World {
     pub async fn log(&self) -> Vec<Envelope> {
         let (mut log, mut from) = (Vec::new(), From::Start);
         loop {
-            let follow = Follow { filter: EventFilter::default(), from, limit: limits::PAGE_MAX };
+            let follow = Follow {
+                filter: EventFilter::default(),
+                from,
+                limit: limits::PAGE_MAX,
+                each: false,
+            };
             let page = self.backend.events(follow, Duration::ZERO).await.expect("events");
             if page.items.is_empty() {
                 return log;

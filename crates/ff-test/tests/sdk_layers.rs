@@ -32,7 +32,8 @@ async fn each(workshop: &Workshop, backend: &dyn Backend) -> [Option<Code>; 4] {
     let claim = Claim::new(WorkerId::new("nobody").unwrap(), instance, [lane("none")]);
     let taken = backend.take(claim, Duration::ZERO).await;
     let asked = backend.ask(Describe { execution_id: id }).await;
-    let follow = Follow { filter: EventFilter::default(), from: From::Start, limit: 1 };
+    let follow =
+        Follow { filter: EventFilter::default(), from: From::Start, limit: 1, each: false };
     let followed = backend.events(follow, Duration::ZERO).await;
     [
         applied.err().map(|error| error.code()),

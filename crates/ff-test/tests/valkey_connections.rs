@@ -32,7 +32,7 @@ async fn waiting_again_and_again_takes_no_further_connection() {
     store.call(registration_of(&workload::claim(0))).await.unwrap();
     for _ in 0..30 {
         let from = From::Start;
-        let follow = Follow { filter: EventFilter::default(), from, limit: 10 };
+        let follow = Follow { filter: EventFilter::default(), from, limit: 10, each: false };
         store.events(follow, moment).await.unwrap();
         store.sooner_timer(None, moment).await.unwrap();
         store.claim(workload::claim(0), moment).await.unwrap();

@@ -117,7 +117,7 @@ async fn followers_go_on(url: &str, servers: &[Server]) {
     }
     let filter =
         EventFilter { kinds_of_event: vec![EventKind::Submitted], ..EventFilter::default() };
-    let follow = |from| Follow { filter: filter.clone(), from, limit: 100 };
+    let follow = |from| Follow { filter: filter.clone(), from, limit: 100, each: false };
     let seen = backend.events(follow(From::Start), Duration::ZERO).await.unwrap();
     assert_eq!(seen.items.len(), 20);
     let cursor = From::Cursor(seen.cursor);

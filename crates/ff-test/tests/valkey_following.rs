@@ -27,7 +27,7 @@ fn work(partition: u16) -> Submit {
 }
 
 fn follow(from: From) -> Follow {
-    Follow { filter: EventFilter::default(), from, limit: 100 }
+    Follow { filter: EventFilter::default(), from, limit: 100, each: false }
 }
 
 #[tokio::test(flavor = "multi_thread")]

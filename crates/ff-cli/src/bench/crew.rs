@@ -184,7 +184,7 @@ pub(super) struct Watch<'a> {
 impl<'a> Watch<'a> {
     pub(super) async fn begin(target: &'a Target, kind: EventKind) -> anyhow::Result<Self> {
         let filter = EventFilter { kinds_of_event: vec![kind], ..EventFilter::default() };
-        let follow = Follow { filter: filter.clone(), from: From::Now, limit: 1 };
+        let follow = Follow { filter: filter.clone(), from: From::Now, limit: 1, each: false };
         let now = target.backend.events(follow, Duration::ZERO).await?;
         Ok(Self { target, filter, from: From::Cursor(now.cursor) })
     }
@@ -193,7 +193,7 @@ impl<'a> Watch<'a> {
     pub(super) async fn wait_for(&mut self, mut count: usize) -> anyhow::Result<()> {
         while count > 0 {
             let (filter, from) = (self.filter.clone(), self.from.clone());
-            let follow = Follow { filter, from, limit: limits::PAGE_MAX };
+            let follow = Follow { filter, from, limit: limits::PAGE_MAX, each: false };
             let after = self.target.backend.events(follow, PATIENCE).await?;
             anyhow::ensure!(!after.items.is_empty(), "{count} events did not come");
             count = count.saturating_sub(after.items.len());

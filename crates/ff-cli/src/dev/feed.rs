@@ -58,5 +58,5 @@ impl Feed {
 }
 
 fn follow(from: From) -> Follow {
-    Follow { filter: EventFilter::default(), from, limit: limits::PAGE_MAX }
+    Follow { filter: EventFilter::default(), from, limit: limits::PAGE_MAX, each: false }
 }

@@ -25,6 +25,8 @@ pub enum Topic {
 pub enum Followed {
     Events {
         items: Vec<Envelope>,
+        /// Where to go on behind each of them, if that was asked for.
+        cursors: Vec<String>,
         /// Where to go on, also when there are no items.
         cursor: String,
         /// Retention has removed events between the old cursor and the first item.
@@ -43,6 +45,8 @@ pub struct Follow {
     pub filter: EventFilter,
     pub from: From,
     pub limit: u32,
+    /// Whether a cursor is wanted behind each event, and not only behind the last.
+    pub each: bool,
 }
 
 /// Where to begin.

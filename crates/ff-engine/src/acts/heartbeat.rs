@@ -184,7 +184,8 @@ impl Watch {
             cancelled: Vec::new(),
         };
         if heartbeat.after.is_none() {
-            let follow = Follow { filter: watch.filter.clone(), from: From::Now, limit: 1 };
+            let follow =
+                Follow { filter: watch.filter.clone(), from: From::Now, limit: 1, each: false };
             watch.cursor = backend.events(follow, Duration::ZERO).await?.cursor;
         } else if wait.is_zero() {
             watch.wait(backend, Duration::ZERO).await?;
@@ -199,7 +200,7 @@ impl Watch {
             let left = deadline.saturating_duration_since(Instant::now());
             let from = From::Cursor(self.cursor.clone());
             let filter = self.filter.clone();
-            let follow = Follow { filter, from, limit: limits::PAGE_MAX };
+            let follow = Follow { filter, from, limit: limits::PAGE_MAX, each: false };
             let after = backend.events(follow, left).await?;
             self.cursor = after.cursor;
             let mut concerns = after.gap;

@@ -239,10 +239,14 @@ impl EventSubscription {
         if let Some(behind) = self.behind.take() {
             self.from = From::Cursor(behind);
         }
-        let follow =
-            Follow { filter: self.filter.clone(), from: self.from.clone(), limit: limits::PAGE };
+        let follow = Follow {
+            filter: self.filter.clone(),
+            from: self.from.clone(),
+            limit: limits::PAGE,
+            each: false,
+        };
         let asked = self.client.backend().events(follow, wait);
-        let EventsAfter { items, cursor, gap } =
+        let EventsAfter { items, cursor, gap, .. } =
             within_time(wait + CALL, "a subscription", asked).await?;
         self.waiting.extend(gap.then_some(Happened::Gap));
         self.waiting.extend(items.into_iter().map(|item| Happened::Event(Box::new(item))));

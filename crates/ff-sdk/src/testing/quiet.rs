@@ -79,7 +79,8 @@ impl TestEngine {
                 _ => deadline.saturating_duration_since(Instant::now()),
             };
             let filter = EventFilter::default();
-            let follow = Follow { filter, from: from.clone(), limit: limits::PAGE_MAX };
+            let follow =
+                Follow { filter, from: from.clone(), limit: limits::PAGE_MAX, each: false };
             let after = must("follow events", self.inner.store.events(follow, wait).await);
             from = From::Cursor(after.cursor);
             let Some(busy) = self.busy(held).await else { return };

@@ -23,9 +23,9 @@ use crate::sse::{self, Chunk, Feed, QUIET};
 use crate::{flows, reply};
 use ff_core::state::Scope::EventsRead;
 
-/// One at a time: a place in the log is known behind all that was read, and every event is sent with
-/// the place behind it, so that whoever comes back hears none twice.
-const PIECE: u32 = 1;
+/// Events of one look. Every event is sent with the place behind it, so that whoever comes back hears
+/// none twice.
+const PIECE: u32 = 256;
 
 pub(super) const ROUTES: &[Route] = &[
     Route::new(
@@ -79,7 +79,7 @@ async fn events(call: Call) -> Result<Response, Failed> {
         return follow(&call, filter, &form).await;
     }
     let limit = form.limit.unwrap_or(limits::PAGE);
-    let follow = Follow { filter, from: from(form.after.as_deref()), limit };
+    let follow = Follow { filter, from: from(form.after.as_deref()), limit, each: false };
     let mut shutdown = call.app.shutdown.clone();
     let waiting = call.backend().events(follow.clone(), call.wait);
     let after = match shutdown.or(waiting).await {
@@ -93,7 +93,7 @@ async fn events(call: Call) -> Result<Response, Failed> {
 async fn follow(call: &Call, filter: EventFilter, form: &Events) -> Result<Response, Failed> {
     let from = from(last_seen(call).or(form.after.as_deref()));
     // The place is taken, and a bad cursor refused, before the stream begins.
-    let first = Follow { filter: filter.clone(), from, limit: PIECE };
+    let first = Follow { filter: filter.clone(), from, limit: PIECE, each: true };
     let first = call.backend().events(first, Duration::ZERO).await?;
     let place = call.app.admit_tail()?;
     let app = Arc::clone(&call.app);
@@ -107,8 +107,8 @@ fn chunk(after: EventsAfter) -> Chunk {
     if after.gap {
         chunk.push(None, "gap", &serde_json::json!({}));
     }
-    for event in after.items.into_iter().map(Event::from) {
-        chunk.push(Some(&after.cursor), event.type_.as_str(), &event);
+    for (event, cursor) in after.items.into_iter().map(Event::from).zip(&after.cursors) {
+        chunk.push(Some(cursor), event.type_.as_str(), &event);
     }
     chunk
 }
@@ -127,7 +127,7 @@ impl Feed for Log {
             return Some(first);
         }
         let from = From::Cursor(self.cursor.clone());
-        let follow = Follow { filter: self.filter.clone(), from, limit: PIECE };
+        let follow = Follow { filter: self.filter.clone(), from, limit: PIECE, each: true };
         let after = self.app.backend.events(follow, QUIET).await.ok()?;
         self.cursor.clone_from(&after.cursor);
         Some(chunk(after))
@@ -197,7 +197,7 @@ async fn of_one(call: Call, of: Of, filter: EventFilter) -> Result<Response, Fai
     let after_seq = place.map(|text| cursor::decode::<u64>(&scope, text)).transpose()?;
     let after_seq = after_seq.unwrap_or(0);
     if call.accepts(sse::MEDIA_TYPE) {
-        let now = Follow { filter: filter.clone(), from: From::Now, limit: 1 };
+        let now = Follow { filter: filter.clone(), from: From::Now, limit: 1, each: false };
         let cursor = call.backend().events(now, Duration::ZERO).await?.cursor;
         let place = call.app.admit_tail()?;
         let app = Arc::clone(&call.app);
@@ -246,7 +246,8 @@ impl Feed for OfOne {
             return Some(chunk);
         }
         let from = From::Cursor(self.cursor.clone());
-        let follow = Follow { filter: self.filter.clone(), from, limit: limits::PAGE_MAX };
+        let follow =
+            Follow { filter: self.filter.clone(), from, limit: limits::PAGE_MAX, each: false };
         self.cursor = self.app.backend.events(follow, QUIET).await.ok()?.cursor;
         self.look().await.ok()
     }

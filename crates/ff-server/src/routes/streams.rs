@@ -333,7 +333,7 @@ impl News {
             namespace: Some(namespace.clone()),
             ..EventFilter::default()
         };
-        let follow = Follow { filter: filter.clone(), from: From::Now, limit: 1 };
+        let follow = Follow { filter: filter.clone(), from: From::Now, limit: 1, each: false };
         let cursor = app.backend.events(follow, Duration::ZERO).await?.cursor;
         tracing::trace!(%execution_id, "its attempts are followed");
         Ok(Self { namespace, filter, cursor })
@@ -345,7 +345,8 @@ impl News {
         loop {
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());
             let from = From::Cursor(self.cursor.clone());
-            let follow = Follow { filter: self.filter.clone(), from, limit: limits::PAGE_MAX };
+            let follow =
+                Follow { filter: self.filter.clone(), from, limit: limits::PAGE_MAX, each: false };
             let after = app.backend.events(follow, left).await?;
             self.cursor = after.cursor;
             let of_it = |subject: &Subject| *subject == Subject::Execution(id);

@@ -257,7 +257,7 @@ pub async fn members_and_events_are_found_by_their_flow(world: &World) {
     world.run(&other, "a").await;
     world.run(&drawn, "a").await;
     let filter = EventFilter { flow: Some(drawn.flow_id), ..EventFilter::default() };
-    let follow = Follow { filter, from: From::Start, limit: 100 };
+    let follow = Follow { filter, from: From::Start, limit: 100, each: false };
     let events = world.backend.events(follow, Duration::ZERO).await.unwrap().items;
     let own = events.iter().filter(|e| e.event.subject.execution_id().is_none()).count();
     let of_members = events.len() - own;

@@ -1166,6 +1166,7 @@ suite! { ($)
         from_the_start_reads_all_that_is_kept
         from_now_brings_only_what_comes_later
         a_cursor_goes_on_where_the_last_page_ended
+        a_cursor_behind_each_event_goes_on_there
         a_cursor_can_be_used_again
         an_event_is_told_at_once
         a_cursor_goes_on_in_every_log

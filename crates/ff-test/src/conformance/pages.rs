@@ -19,7 +19,8 @@ pub async fn a_page_has_1_to_500_items(world: &World) {
     for (limit, allowed) in [(0, false), (1, true), (500, true), (501, false)] {
         let attempts = ListAttempts { execution_id, after: None, limit };
         let events = ListEvents { execution_id, after_seq: 0, limit };
-        let follow = Follow { filter: EventFilter::default(), from: From::Start, limit };
+        let follow =
+            Follow { filter: EventFilter::default(), from: From::Start, limit, each: false };
         let answers = [
             world.backend.ask(attempts).await.map(|_| ()),
             world.backend.ask(events).await.map(|_| ()),
@@ -34,7 +35,8 @@ pub async fn a_page_has_1_to_500_items(world: &World) {
 
 pub async fn an_absurd_wait_is_no_harm(world: &World) {
     world.submit(world.work()).await;
-    let follow = Follow { filter: EventFilter::default(), from: From::Start, limit: 1 };
+    let follow =
+        Follow { filter: EventFilter::default(), from: From::Start, limit: 1, each: false };
     let events = world.backend.events(follow, Duration::MAX).await.unwrap();
     assert_eq!(events.items.len(), 1);
 }

@@ -19,7 +19,7 @@ use crate::world::{
 };
 
 fn follow(filter: &EventFilter, from: From) -> Follow {
-    Follow { filter: filter.clone(), from, limit: limits::PAGE_MAX }
+    Follow { filter: filter.clone(), from, limit: limits::PAGE_MAX, each: false }
 }
 
 async fn look(world: &World, filter: &EventFilter, from: From) -> EventsAfter {
@@ -76,7 +76,7 @@ pub async fn a_cursor_goes_on_where_the_last_page_ended(world: &World) {
     for limit in [1, 3, 8] {
         let (mut seen, mut from) = (Vec::new(), From::Start);
         loop {
-            let page = Follow { filter: EventFilter::default(), from, limit };
+            let page = Follow { filter: EventFilter::default(), from, limit, each: false };
             let page = world.backend.events(page, Duration::ZERO).await.unwrap();
             assert!(page.items.len() <= limit as usize && !page.gap);
             if page.items.is_empty() {
@@ -86,6 +86,24 @@ pub async fn a_cursor_goes_on_where_the_last_page_ended(world: &World) {
             from = From::Cursor(page.cursor);
         }
         assert_eq!(seen, whole, "{limit} a page");
+    }
+}
+
+pub async fn a_cursor_behind_each_event_goes_on_there(world: &World) {
+    for _ in 0..4 {
+        let id = world.submit(world.work()).await;
+        world.act(hold(id)).await;
+    }
+    let whole = world.log().await;
+    let events = async |from, each| {
+        let page = Follow { filter: EventFilter::default(), from, limit: 8, each };
+        world.backend.events(page, Duration::ZERO).await.unwrap()
+    };
+    let page = events(From::Start, true).await;
+    assert_eq!(page.items, whole[..page.items.len()]);
+    assert_eq!(page.cursors.len(), page.items.len());
+    for (behind, cursor) in (1..).zip(page.cursors) {
+        assert_eq!(events(From::Cursor(cursor), false).await.items, whole[behind..]);
     }
 }
 

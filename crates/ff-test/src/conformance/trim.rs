@@ -57,7 +57,7 @@ pub async fn numbers_go_on_when_every_event_is_past_its_time(world: &World) {
 }
 
 pub async fn a_cursor_behind_retention_is_told_of_the_gap(world: &World) {
-    let follow = |from| Follow { filter: EventFilter::default(), from, limit: 2 };
+    let follow = |from| Follow { filter: EventFilter::default(), from, limit: 2, each: false };
     let look = |from| world.backend.events(follow(from), Duration::ZERO);
     let id = world.submit(world.work()).await;
     world.act(hold(id)).await;

@@ -204,7 +204,8 @@ async fn quotas(backend: &dyn Backend) -> Result<Vec<String>, String> {
 async fn budget_events(backend: &dyn Backend) -> Result<Vec<String>, String> {
     let (mut events, mut from) = (Vec::new(), From::Start);
     loop {
-        let page = Follow { filter: EventFilter::default(), from, limit: limits::PAGE_MAX };
+        let page =
+            Follow { filter: EventFilter::default(), from, limit: limits::PAGE_MAX, each: false };
         let page = backend.events(page, Duration::ZERO).await.map_err(|error| error.to_string())?;
         if page.items.is_empty() {
             break;

@@ -228,7 +228,9 @@ impl Oracle {
             })
             .await;
         let items = found.unwrap_or_default();
-        Ok(Followed::Events { items, cursor: cursor::encode(&scope, &seen), gap })
+        let numbers = items.iter().map(|item| item.event.number).filter(|_| follow.each);
+        let cursors = numbers.map(|number| cursor::encode(&scope, &number)).collect();
+        Ok(Followed::Events { items, cursors, cursor: cursor::encode(&scope, &seen), gap })
     }
 }
 

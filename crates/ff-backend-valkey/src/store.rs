@@ -260,7 +260,7 @@ impl Shared {
         self.views.note_ready(queue, required, candidate);
         if self.client.is_cluster() {
             let (namespace, queue) = (place.namespace.clone(), queue.to_string());
-            token::push(self, Token { namespace, queue, partition: id.partition() });
+            token::push(self, &Token { namespace, queue, partition: id.partition() });
         }
     }
 

@@ -49,8 +49,8 @@ impl Token {
     }
 
     /// Gives it to a waiting claim, here or elsewhere.
-    pub(crate) fn hand_on(self, shared: &Arc<Shared>) {
-        if !shared.waiters.wake(&shared.classes, &self) {
+    pub(crate) fn hand_on(&self, shared: &Arc<Shared>) {
+        if !shared.waiters.wake(&shared.classes, self) {
             push(shared, self);
         }
     }
@@ -89,7 +89,7 @@ impl<'a> InHand<'a> {
 
 impl Drop for InHand<'_> {
     fn drop(&mut self) {
-        self.tokens.drain(..).for_each(|token| token.hand_on(self.shared));
+        self.tokens.iter().for_each(|token| token.hand_on(self.shared));
     }
 }
 
@@ -114,7 +114,7 @@ impl Left {
 
 impl Drop for Left {
     fn drop(&mut self) {
-        self.tokens.drain(..).for_each(|token| token.hand_on(&self.shared));
+        self.tokens.iter().for_each(|token| token.hand_on(&self.shared));
     }
 }
 
@@ -141,7 +141,7 @@ impl Outbox {
 }
 
 /// Pushes a token without waiting for it; the end of each turn finds what is lost.
-pub(crate) fn push(shared: &Arc<Shared>, token: Token) {
+pub(crate) fn push(shared: &Arc<Shared>, token: &Token) {
     // Also called when something is dropped, perhaps with the runtime itself.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     let key = shared.keys.wake(&token.namespace, &token.queue);

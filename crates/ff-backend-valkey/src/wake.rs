@@ -44,7 +44,7 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let tokens = self.shared.waiters.leave(&self.ticket);
-        tokens.into_iter().for_each(|token| token.hand_on(&self.shared));
+        tokens.iter().for_each(|token| token.hand_on(&self.shared));
     }
 }
 

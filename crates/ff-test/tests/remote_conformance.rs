@@ -43,6 +43,7 @@ const LEFT_OUT: &[(&str, &[&str], &str)] = &[
         CLAIMS_WHOLE,
     ),
     ("admission", &["what_is_owed_is_told_until_it_is_given_back"], WHOLE_ACT),
+    ("admission_slots", &["who_is_let_in_before_it_is_kept_back_is_not_forgotten"], CLAIMS_WHOLE),
     (
         "admission_by_name",
         &[

@@ -309,7 +309,7 @@ impl<'a> Round<'a> {
         let mut expired = Vec::new();
         let last = takings.iter().flat_map(|taking| &taking.places).max();
         self.places = last.map_or(self.places, |last| last + 1);
-        let calls = calls(self.shared.client.is_cluster(), takings);
+        let calls = calls(self.shared.client.is_cluster(), &takings);
         let mut failed = Ok(());
         if self.parallel && calls.len() > 1 {
             for taken in self.send_together(calls).await {
@@ -486,7 +486,7 @@ fn in_order<T>(mut taken: Vec<(Place, T)>, id: impl Fn(&T) -> ExecutionId) -> Ve
 
 /// Cuts takings into calls: of one lane, in a cluster of one partition, of at most so many tasks. What
 /// is to be taken of one queue may be more: an entry of the log has no numbers for so many events.
-fn calls(cluster: bool, takings: Vec<Taking>) -> Vec<Vec<Taking>> {
+fn calls(cluster: bool, takings: &[Taking]) -> Vec<Vec<Taking>> {
     let mut calls: Vec<Vec<Taking>> = Vec::new();
     for taking in takings.iter().flat_map(|taking| {
         let parts = taking.places.chunks(ITEMS_MOST);

@@ -199,7 +199,7 @@ pub(crate) async fn events(
     let mut gap = false;
     loop {
         grown.borrow_and_update();
-        let look = look(shared, &follow, &scope, &mut seen).await?;
+        let look = look(shared, follow, &scope, &mut seen).await?;
         gap |= look.gap && !from_start;
         if !look.items.is_empty() {
             let cursor = seen.cursor(&scope);

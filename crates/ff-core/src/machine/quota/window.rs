@@ -82,7 +82,7 @@ pub(super) fn give_back(
         draft.row(RowChange::put(row(number), &page));
     }
     draft.body.window.next -= 1;
-    if entries.len() as u64 % PAGE_ITEMS == 0 {
+    if (entries.len() as u64).is_multiple_of(PAGE_ITEMS) {
         draft.row(RowChange::remove(row(last - 1)));
     }
     find_edge(facts, draft)

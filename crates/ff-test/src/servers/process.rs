@@ -86,7 +86,12 @@ impl Process {
         }
         let pid = self.pid.to_string();
         let sent = Command::new("sh").args(["-c", r#"kill -s "$0" "$1""#, name, &pid]).status();
-        assert!(sent.unwrap().success() || self.has_ended(), "cannot send {name} to {pid}");
+        if !sent.unwrap().success() {
+            // There is no such process any more: its guard is about to notice.
+            wait_until(&format!("the end of {pid}, which takes no {name}"), PATIENCE, || {
+                self.has_ended()
+            });
+        }
     }
 
     /// Waits for the end of a server that was told to end. Its directory stays.

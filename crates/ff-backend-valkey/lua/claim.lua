@@ -312,16 +312,16 @@ local function settle(queue)
   end
   -- What was passed over stands before what was not looked at.
   local front = queue.left and queue.left.row or queue.row
-  local ready, rows = queue.home.index .. ':ready', queue.rows
+  local ready, rows = ready_key(queue.home.index, queue.stem), queue.rows
   if not rows[front] then
-    redis.call('ZREM', ready, queue.name)
+    redis.call('ZREM', ready, queue.class)
     if requires_some(queue.name) then
       redis.call('HDEL', queue.home.index .. ':required', queue.name)
     end
     queue.front = { 0, '', '', 0, 0, '' }
     return
   end
-  redis.call('ZADD', ready, rows[front + 1], queue.name)
+  redis.call('ZADD', ready, rows[front + 1], queue.class)
   local standing = queue.complete and #rows / 2 - #queue.gone or redis.call('ZCARD', queue.key)
   local ahead, score = math.min(standing, AHEAD), rows[front + 1]
   if ahead > 1 then
@@ -350,8 +350,10 @@ local function queue_of(call, home_name, name, namespace, lane)
   local key = queue_key(home.index, name)
   local queue = call.queues[key]
   if not queue then
-    queue = { home = home, name = name, key = key, lanes = lanes_key(home.index, namespace), lane = lane, wanted = 0,
-      row = 1, passed = 0, leased = 0, gone = {}, rows = false, complete = false, left = false, front = false }
+    local stem = namespace .. '/' .. lane .. ':'
+    queue = { home = home, name = name, stem = stem, class = string.sub(name, #stem + 1), key = key,
+      lanes = lanes_key(home.index, namespace), lane = lane, wanted = 0, row = 1, passed = 0, leased = 0,
+      gone = {}, rows = false, complete = false, left = false, front = false }
     call.queues[key] = queue
     append(call.queues, queue)
   end

@@ -45,13 +45,13 @@ local CHECKS = {
 }
 
 -- Takes a queue that has no entries out of what names those that have some.
-local function forget_if_empty(key, command, naming, queue)
+local function forget_if_empty(key, command, naming, name)
   if redis.call('EXISTS', key) == 0 then
-    redis.call(command, naming, queue)
+    redis.call(command, naming, name)
   end
 end
 
--- A change that does so: what names queues, queue.
+-- A change that does so: what names queues, the name there.
 local function left_queue(command)
   return {
     count = 2,
@@ -85,9 +85,9 @@ local CHANGES = {
   R = command('RPUSH', 1), -- the end of a list
   Z = command('ZADD', 2), -- enters a sorted set: score, member
   X = command('ZREM', 1), -- leaves a sorted set: member
-  Q = left_queue('ZREM'), -- left a queue, which may be empty now: list of queues that have entries, queue
+  Q = left_queue('ZREM'), -- left a queue, which may be empty now: classes of its lane that have entries, class
   O = left_queue('HDEL'), -- the same: what queues require, queue
-  Y = { -- a queue has an entry: score, queue
+  Y = { -- a class of a lane has an entry: score, class
     count = 2,
     write = function(key, args, from, to)
       redis.call('ZADD', key, 'LT', unpack(args, from, to))

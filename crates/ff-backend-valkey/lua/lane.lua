@@ -7,11 +7,9 @@
 
 -- Adds the front of each queue of the lane to the entry of a partition.
 local function fronts_of(index, queues, most, entry)
-  for _, queue in ipairs(redis.call('ZRANGE', index .. ':ready', 0, -1)) do
-    if is_of_lane(queue, queues) then
-      for _, raw in ipairs(redis.call('ZRANGE', queue_key(index, queue), 0, most - 1)) do
-        append(entry, raw)
-      end
+  for _, class in ipairs(redis.call('ZRANGE', ready_key(index, queues), 0, -1)) do
+    for _, raw in ipairs(redis.call('ZRANGE', queue_key(index, queues .. class), 0, most - 1)) do
+      append(entry, raw)
     end
   end
 end

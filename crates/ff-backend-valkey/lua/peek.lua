@@ -1,7 +1,7 @@
 -- ff_peek: the front of the queues of some lanes, in all partitions of one node.
 -- Keys: one of the node, for routing. Arguments: call version; prefix; most entries of a queue, 0 to
--- know only the score of its front; number of lanes; the lanes as `<namespace>/<lane>:`; then the
--- partitions.
+-- know only the score of its front; the one class to look at, empty for all; number of lanes; the
+-- lanes as `<namespace>/<lane>:`; then the partitions.
 -- Reply: for each queue with entries a list: partition, name, score of its front or below, 1 when
 -- nothing stands behind the entries that follow; these with score, id, and 1 when the deadline has
 -- passed. A queue of which only the score is asked for may turn out to be empty.
@@ -40,20 +40,21 @@ local function front_of(prefix, home, queue, most, now, behind, entry)
 end
 
 -- The queues of one partition that are of these lanes.
-local function peek_partition(prefix, partition, args, lanes, most, reply)
+local function peek_partition(prefix, partition, lanes, only, most, reply)
   local home = partition_home(partition)
   local index = index_key(prefix, home)
-  local ready = redis.call('ZRANGE', index .. ':ready', 0, -1, 'WITHSCORES')
   local now, behind
-  for r = 1, #ready, 2 do
-    for l = 5, 4 + lanes do
-      if is_of_lane(ready[r], args[l]) then
-        local entry = { partition, ready[r], ready[r + 1], 0 }
+  for _, lane in ipairs(lanes) do
+    local ready = redis.call('ZRANGE', ready_key(index, lane), 0, -1, 'WITHSCORES')
+    for r = 1, #ready, 2 do
+      if only == '' or ready[r] == only then
+        local queue = lane .. ready[r]
+        local entry = { partition, queue, ready[r + 1], 0 }
         if most >= 0 and not now then
           now = clock(prefix)
           behind = is_behind(index, now)
         end
-        if most < 0 or front_of(prefix, home, ready[r], most, now, behind, entry) then
+        if most < 0 or front_of(prefix, home, queue, most, now, behind, entry) then
           reply[#reply + 1] = entry
         end
       end
@@ -62,10 +63,11 @@ local function peek_partition(prefix, partition, args, lanes, most, reply)
 end
 
 local function peek(keys, args)
-  local prefix, most, lanes = args[2], tonumber(args[3]) - 1, tonumber(args[4])
-  local reply = {}
-  for p = 5 + lanes, #args do
-    peek_partition(prefix, args[p], args, lanes, most, reply)
+  local prefix, most, only, count = args[2], tonumber(args[3]) - 1, args[4], tonumber(args[5])
+  local lanes, reply = {}, {}
+  append_all(lanes, args, 6, 5 + count)
+  for p = 6 + count, #args do
+    peek_partition(prefix, args[p], lanes, only, most, reply)
   end
   return reply
 end

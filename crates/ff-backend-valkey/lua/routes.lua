@@ -10,10 +10,10 @@ local function digest_of(queue)
   return tonumber(string.sub(redis.sha1hex(queue), 1, 12), 16)
 end
 
--- Notes the queues of one partition; one that is named there may be empty.
+-- Notes the queues of one partition.
 local function note_queues(index, behind, known, found)
-  for _, queue in ipairs(redis.call('ZRANGE', index .. ':ready', 0, -1)) do
-    if not known[queue] and requires_some(queue) then
+  for _, queue in ipairs(redis.call('HKEYS', index .. ':required')) do
+    if not known[queue] then
       local digest = digest_of(queue)
       if digest <= behind then
         known[queue] = true

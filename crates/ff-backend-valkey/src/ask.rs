@@ -11,7 +11,7 @@ use redis::{Cmd, Value};
 use uuid::Uuid;
 
 use crate::crowd::{self, Joint};
-use crate::keys::{REQUIRED, requires_some};
+use crate::keys::{Keys, REQUIRED, requires_some};
 use crate::record::Entry;
 use crate::store::Shared;
 use crate::view::{Candidate, Front, Taking};
@@ -118,7 +118,8 @@ impl Ask {
         let keys = &shared.keys;
         for Taking { partition, queue, .. } in &self.takings {
             named.insert(keys.queue(*partition, queue));
-            named.extend(["ready", "leases"].map(|name| keys.index(*partition, name)));
+            let indexes = [&*Keys::ready_index(queue), "leases"];
+            named.extend(indexes.map(|name| keys.index(*partition, name)));
             named.extend(requires_some(queue).then(|| keys.index(*partition, REQUIRED)));
             named.insert(keys.lanes(&Home::partition(*partition), &self.namespace));
         }

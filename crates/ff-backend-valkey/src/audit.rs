@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::commit::ITEMS_MOST;
 use crate::follow::check_logs;
 use crate::item::OLD;
-use crate::keys::{Keys, REQUIRED, queue_name, requires_some};
+use crate::keys::{Keys, REQUIRED, queue_name, requires_some, split_queue};
 use crate::keyspace::{Keyspace, parse_key};
 use crate::listing::{name_of, parse_member, parse_name};
 use crate::record::Entry;
@@ -404,7 +404,7 @@ async fn misnamed(
     best: i64,
 ) -> Result<Option<String>, EngineError> {
     let mut score = redis::cmd("ZSCORE");
-    score.arg(shared.keys.index(partition, "ready")).arg(queue);
+    score.arg(shared.keys.index(partition, &Keys::ready_index(queue))).arg(split_queue(queue).1);
     let head = match shared.send(partition, &score).await? {
         Value::Nil => None,
         other => Some(reply::number(&other)?),

@@ -22,11 +22,11 @@ pub(crate) enum Kind {
     Enter = b'Z',
     /// Leaves a sorted set: member.
     Leave = b'X',
-    /// Left a queue: list of queues that have entries, queue.
+    /// Left a queue: classes of its lane that have entries, class.
     LeftQueue = b'Q',
     /// The same: what queues require, queue.
     LeftClass = b'O',
-    /// A queue has an entry: score, queue.
+    /// A class of a lane has an entry: score, class.
     Ready = b'Y',
     /// Wakes who waits for a queue: partition.
     Wake = b'W',
@@ -61,7 +61,7 @@ enum Join {
     ExtendRest,
     /// Numbers of the same field are added up.
     Sum,
-    /// Of each queue only the least score counts.
+    /// Of each class only the least score counts.
     Least,
     /// It says the same.
     Same,

@@ -18,11 +18,6 @@ const GENERATION: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Classes(Mutex<Recent<String, Capabilities>>);
 
-/// The class of a queue of this lane.
-pub(crate) fn class_in<'a>(queue: &'a str, lane: &str) -> Option<&'a str> {
-    queue.strip_prefix(lane).filter(|class| !class.contains(':'))
-}
-
 impl Classes {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(Recent::new(GENERATION)))

@@ -18,7 +18,7 @@ use crate::audit::Places;
 use crate::change::Kind;
 use crate::commit::{Check, Group, Staged, Wire};
 use crate::entries::Rows;
-use crate::keys::{Keys, REQUIRED, queue_name, requires_some};
+use crate::keys::{Keys, REQUIRED, queue_name, requires_some, split_queue};
 use crate::listing::{is_same_member, list_name, member};
 use crate::log::{self, NUMBERS};
 use crate::net::{Net, NetDocument, NetExecution, last_of_each};
@@ -447,14 +447,20 @@ impl<'a> Draft<'a> {
         self.change(Kind::Leave, key, self.raw.clone());
     }
 
-    fn leave_queue(&mut self, queue: String) {
-        let key = self.index_key(&Keys::queue_index(&queue));
+    fn leave_queue(&mut self, queue: &str) {
+        let key = self.index_key(&Keys::queue_index(queue));
         self.leave(key.clone());
-        if requires_some(&queue) {
+        if requires_some(queue) {
             let required = self.index_key(REQUIRED);
-            self.change_pair(Kind::LeftClass, key.clone(), required, queue.clone());
+            self.change_pair(Kind::LeftClass, key.clone(), required, queue.to_owned());
         }
-        self.change_pair(Kind::LeftQueue, key, self.index_key("ready"), queue);
+        let (ready, class) = self.ready(queue);
+        self.change_pair(Kind::LeftQueue, key, ready, class);
+    }
+
+    /// What names the classes of a queue's lane that have entries, and its name there.
+    fn ready(&self, queue: &str) -> (String, String) {
+        (self.index_key(&Keys::ready_index(queue)), split_queue(queue).1.to_owned())
     }
 
     fn index_key(&self, name: &str) -> String {
@@ -612,7 +618,7 @@ impl<'a> Draft<'a> {
     /// All that lists the execution, not only what differs.
     fn relist(&mut self, execution: Option<&Execution>, places: &Places) {
         for queue in &places.queues {
-            self.leave_queue(queue.clone());
+            self.leave_queue(queue);
         }
         let place = execution.and_then(Execution::queue_place);
         self.queue(None, place.as_ref());
@@ -678,13 +684,14 @@ impl<'a> Draft<'a> {
         let (old, name) = (old.map(queue_name), new.map(queue_name));
         // In the same queue the new score overwrites the old one.
         if let Some(old) = old.filter(|old| Some(old) != name.as_ref()) {
-            self.leave_queue(old);
+            self.leave_queue(&old);
         }
         let (Some(place), Some(name)) = (new, name) else { return };
         let score = place.score.to_string();
         let queue = self.index_key(&Keys::queue_index(&name));
         self.enter(queue, score.clone());
-        self.change_pair(Kind::Ready, self.index_key("ready"), score, name.clone());
+        let (ready, class) = self.ready(&name);
+        self.change_pair(Kind::Ready, ready, score, class);
         if !place.class.is_empty() {
             let csv = place.class.as_csv().to_owned();
             self.change_pair(Kind::SetNew, self.index_key(REQUIRED), name.clone(), csv);

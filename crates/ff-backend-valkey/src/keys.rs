@@ -119,6 +119,11 @@ impl Keys {
         format!("lane:{queue}:eligible")
     }
 
+    /// The end of the key that names the classes of a queue's lane that have entries.
+    pub(crate) fn ready_index(queue: &str) -> String {
+        format!("lane:{}ready", split_queue(queue).0)
+    }
+
     /// How many executions of a namespace's lanes are in which state.
     pub(crate) fn lanes(&self, home: &Home, namespace: &Namespace) -> String {
         self.index_of(home, &format!("{LANES}{namespace}"))
@@ -178,9 +183,14 @@ pub(crate) fn queue_name(place: &QueuePlace<'_>) -> String {
     format!("{}{}", lane_name(place.namespace, place.lane), class_of(place.class))
 }
 
+/// The name of a queue's lane, as [`lane_name`] writes it, and its class, which has no colon.
+pub(crate) fn split_queue(queue: &str) -> (&str, &str) {
+    queue.split_at(queue.rfind(':').map_or(0, |colon| colon + 1))
+}
+
 /// Whether what stands in a queue requires capabilities, by its name.
 pub(crate) fn requires_some(queue: &str) -> bool {
-    queue.rsplit(':').next() != Some(NO_CAPABILITIES)
+    split_queue(queue).1 != NO_CAPABILITIES
 }
 
 /// Short name of a set of capabilities: half of its SHA-1 in hex, which has no colon.

@@ -17,7 +17,7 @@ use ff_core::state::{Flow, Listing, MemberCounts, Recounted};
 use uuid::Uuid;
 
 use crate::audit::{Listed, Places, check_listed};
-use crate::keys::{Keys, queue_name};
+use crate::keys::{Keys, queue_name, split_queue};
 use crate::keyspace::parse_key;
 use crate::listing::{list_name, member};
 use crate::measure::{Pages, Place};
@@ -228,7 +228,8 @@ async fn listed(shared: &Shared, entry: &Entry) -> Result<Listed, EngineError> {
     if let Some(name) = execution.queue_place().map(|place| queue_name(&place)) {
         let at = score(shared, &home, &Keys::queue_index(&name), &subject).await?;
         // A queue that nothing names is one that nobody finds.
-        let named = member_score(shared, &home, "ready", name.clone().into_bytes()).await?;
+        let class = split_queue(&name).1.as_bytes().to_vec();
+        let named = member_score(shared, &home, &Keys::ready_index(&name), class).await?;
         found.queues.extend(at.filter(|_| named.is_some()).map(|at| (name, at)));
     }
     found.lists = in_lists(shared, &home, &subject, execution.listings()).await?;

@@ -16,7 +16,7 @@ use crate::listing::list_name;
 use crate::store::{Shared, join_all};
 use crate::{homes, reply};
 
-/// Partitions of one call: each reads the names of all their queues.
+/// Partitions of one call: each reads the names of all their queues that require something.
 const TOGETHER: usize = 64;
 
 /// Namespaces that are asked for at the same time.
@@ -80,10 +80,11 @@ pub(crate) async fn queued(
     shared: &Arc<Shared>,
     ListQueued { route, limit }: &ListQueued,
 ) -> Result<Vec<ExecutionId>, EngineError> {
-    let queue = lane_name(&route.namespace, &route.lane) + &class_of(&route.required);
+    let lane = lane_name(&route.namespace, &route.lane);
+    let class = class_of(&route.required);
     let arguments = |call: &mut Cmd, homes: &[Home]| {
         let partitions: Vec<u16> = homes.iter().filter_map(Home::flow_partition).collect();
-        call.arg(limit).arg(1).arg(&queue).arg(partitions);
+        call.arg(limit).arg(&class).arg(1).arg(&lane).arg(partitions);
     };
     let partitions = shared.partitions();
     let tour = Tour::by("ff_peek", Missing::LeaveOut).entries(*limit as usize);

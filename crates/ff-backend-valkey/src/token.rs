@@ -7,6 +7,7 @@ use ff_core::error::EngineError;
 use ff_core::id::Namespace;
 
 use crate::client::slot_of;
+use crate::keys::split_queue;
 use crate::reply;
 use crate::store::Shared;
 
@@ -42,7 +43,7 @@ impl Token {
 
     /// Lets claims of this process know where to look.
     fn note(&self, shared: &Shared) {
-        let class = self.queue.rsplit(':').next().unwrap_or_default();
+        let (_, class) = split_queue(&self.queue);
         if let Some(required) = shared.classes.known(class) {
             shared.views.note_token(&self.queue, self.partition, required);
         }

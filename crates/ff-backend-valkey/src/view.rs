@@ -17,8 +17,8 @@ use ff_core::rota::Rota;
 use redis::{Cmd, Value};
 use uuid::Uuid;
 
-use crate::classes::class_in;
 use crate::everywhere::{Missing, Tour};
+use crate::keys::split_queue;
 use crate::reply;
 use crate::store::Shared;
 
@@ -35,6 +35,9 @@ const ANY: u32 = u32::MAX;
 
 /// Behind every entry of the same score.
 const LAST: ExecutionId = ExecutionId::new(u16::MAX, Uuid::max());
+
+/// In place of the class to look at.
+const EVERY_CLASS: &str = "";
 
 /// Lanes that a process remembers; beyond that it forgets those it has not claimed from just now.
 const LANES_MOST: usize = 1000;
@@ -183,9 +186,8 @@ impl Views {
 
     /// This process has made an execution ready.
     pub(crate) fn note_ready(&self, queue: &Arc<str>, required: &Capabilities, at: Candidate) {
-        let Some(lane) = lane_of(queue) else { return };
         let mut views = self.lock();
-        let Some(view) = views.get_mut(lane) else { return };
+        let Some(view) = views.get_mut(split_queue(queue).0) else { return };
         let known = view.find(at.id.partition(), queue);
         match known {
             Some(known) if known.behind == 0 || known.front.first().is_some_and(|f| at < *f) => {
@@ -203,9 +205,8 @@ impl Views {
 
     /// A token says that something stands in a queue.
     pub(crate) fn note_token(&self, queue: &str, partition: u16, required: Capabilities) {
-        let Some(lane) = lane_of(queue) else { return };
         let mut views = self.lock();
-        let view = views.entry(lane.to_owned()).or_default();
+        let view = views.entry(split_queue(queue).0.to_owned()).or_default();
         if view.find(partition, queue).is_none() {
             let (front, name) = (Vec::new(), queue.into());
             let found = Queue::new(partition, name, required, front, (ANY, i64::MIN));
@@ -216,7 +217,7 @@ impl Views {
     /// Whether something is known to stand in a queue.
     pub(crate) fn has_work(&self, partition: u16, queue: &str) -> bool {
         let mut views = self.lock();
-        let view = lane_of(queue).and_then(|lane| views.get_mut(lane));
+        let view = views.get_mut(split_queue(queue).0);
         view.and_then(|view| view.find(partition, queue)).is_some_and(|q| !q.front.is_empty())
     }
 
@@ -239,7 +240,7 @@ impl Views {
     /// Whether something may stand in a queue, as far as this process knows.
     pub(crate) fn may_have_work(&self, partition: u16, queue: &str) -> bool {
         let mut views = self.lock();
-        let view = lane_of(queue).and_then(|lane| views.get_mut(lane));
+        let view = views.get_mut(split_queue(queue).0);
         let known = view.and_then(|view| view.find(partition, queue));
         known.is_some_and(|queue| queue.behind > 0 || !queue.front.is_empty())
     }
@@ -247,9 +248,8 @@ impl Views {
     /// What a claim left in a queue.
     pub(crate) fn note_front(&self, taking: &Taking, front: Option<&Front>) {
         let (partition, queue) = (taking.partition, &*taking.queue);
-        let Some(lane) = lane_of(queue) else { return };
         let mut views = self.lock();
-        let Some(view) = views.get_mut(lane) else { return };
+        let Some(view) = views.get_mut(split_queue(queue).0) else { return };
         match front {
             None => view.queues.retain(|q| q.partition != partition || &*q.name != queue),
             Some(front) => {
@@ -439,11 +439,6 @@ impl Queue {
     }
 }
 
-/// The lane's part of a queue's name.
-fn lane_of(queue: &str) -> Option<&str> {
-    queue.rfind(':').map(|colon| &queue[..=colon])
-}
-
 /// Sees to it that these lanes have been looked at since `since`, by this caller or by another.
 pub(crate) async fn look_since(
     shared: &Arc<Shared>,
@@ -467,9 +462,10 @@ pub(crate) async fn look(
     let begun = Instant::now();
     let arguments = |call: &mut Cmd, homes: &[Home]| {
         let partitions: Vec<u16> = homes.iter().filter_map(Home::flow_partition).collect();
-        call.arg(most).arg(lanes.len()).arg(lanes).arg(partitions);
+        call.arg(most).arg(EVERY_CLASS).arg(lanes.len()).arg(lanes).arg(partitions);
     };
-    let peek = Tour::by("ff_peek", Missing::LeaveOut).entries(most);
+    // Each lane is a look at an index of its own.
+    let peek = Tour::by("ff_peek", Missing::LeaveOut).entries(lanes.len() * (1 + most));
     let replies = shared.everywhere(peek, shared.partitions(), arguments).await?;
     let mut queues = Vec::new();
     for answered in replies {
@@ -498,9 +494,9 @@ async fn read_queue(
         let expired = reply::number(&reply::next(&mut items)?)? == 1;
         front.push(Candidate { score: reply::number(&score)?, id, expired });
     }
-    let lane = lanes.iter().position(|lane| class_in(&name, lane).is_some());
+    let (lane, class) = split_queue(&name);
+    let lane = lanes.iter().position(|asked| asked == lane);
     let lane = lane.ok_or_else(|| EngineError::bug(format!("{name} is of no lane asked for")))?;
-    let class = class_in(&name, &lanes[lane]).unwrap_or_default();
     let Some(required) = shared.classes.required(shared, partition, (&name, class)).await? else {
         return Ok(None);
     };

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::classes::Classes;
-use crate::keys::{NO_CAPABILITIES, lane_name};
+use crate::keys::{NO_CAPABILITIES, lane_name, split_queue};
 use crate::token::Token;
 
 /// All waiting claims of this process.
@@ -118,7 +118,7 @@ impl Peers {
 impl Line {
     /// Those that cover a queue.
     fn covering(&mut self, queue: &str, required: &Capabilities) -> Vec<&mut Peers> {
-        let lane = queue.rfind(':').map_or("", |colon| &queue[..=colon]);
+        let (lane, _) = split_queue(queue);
         let kinds = self.kinds.iter_mut().filter(|(kind, _)| kind.covers(lane, required));
         kinds.map(|(_, peers)| peers).collect()
     }
@@ -206,7 +206,7 @@ impl Waiters {
     }
 
     fn wake_one(&self, classes: &Classes, token: &Token, or_awake: bool) -> bool {
-        let class = token.queue.rsplit(':').next().unwrap_or_default();
+        let (_, class) = split_queue(&token.queue);
         let Some(required) = classes.known(class) else { return false };
         let mut inner = self.lock();
         let Some(line) = inner.lines.get_mut(&token.namespace) else { return false };

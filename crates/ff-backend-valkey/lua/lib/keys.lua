@@ -34,9 +34,10 @@ local function requires_some(queue)
   return string.sub(queue, -2) ~= ':-'
 end
 
--- Whether a queue is of a lane, given as `<namespace>/<lane>:`. The class behind it has no colon.
-local function is_of_lane(queue, lane)
-  return string.sub(queue, 1, #lane) == lane and not string.find(queue, ':', #lane + 1, true)
+-- The classes of a lane whose queues have entries; the lane is given as `<namespace>/<lane>:`, with which
+-- the names of its queues begin.
+local function ready_key(index, lane)
+  return index .. ':lane:' .. lane .. 'ready'
 end
 
 -- How many executions of a namespace's lanes are in which state.

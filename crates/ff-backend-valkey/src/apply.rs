@@ -8,7 +8,7 @@
 //! What touches a document goes through its line (`combine.rs`), so that callers of one process do
 //! not fight for it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use ff_core::error::{Code, EngineError};
@@ -25,7 +25,7 @@ use crate::read::{Known, read, read_together};
 use crate::room::Load;
 use crate::store::{Shared, join_all};
 use crate::wake::Left;
-use crate::{claim, combine, commit, due, keyring, near};
+use crate::{assure, claim, combine, commit, due, keyring, near};
 
 /// How often a command is decided again because others changed what it rests on.
 pub(crate) const TRIES_MOST: u32 = 200;
@@ -164,15 +164,36 @@ pub(crate) struct Done {
     pub(crate) left: Option<Box<Left>>,
 }
 
-/// Runs jobs that touch different things until each is answered.
+/// Runs jobs that touch different things until each is answered. Those of different nodes go their own
+/// ways: one that does not answer holds up nothing of the others.
 pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done, EngineError>> {
+    if !shared.client.is_cluster() || jobs.len() <= 1 {
+        return run_on_node(shared, jobs).await;
+    }
+    let mut nodes: BTreeMap<usize, (Vec<usize>, Vec<Job>)> = BTreeMap::new();
+    for (at, job) in jobs.into_iter().enumerate() {
+        let (places, own) = nodes.entry(shared.node_of(&job.home)).or_default();
+        places.push(at);
+        own.push(job);
+    }
+    let running = nodes.into_values().map(|(places, jobs)| async move {
+        places.into_iter().zip(run_on_node(shared, jobs).await).collect::<Vec<_>>()
+    });
+    let mut done: Vec<_> = join_all(running).await.into_iter().flatten().collect();
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, done)| done).collect()
+}
+
+/// Runs jobs of one node.
+async fn run_on_node(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done, EngineError>> {
     let mut done: Vec<Option<Result<Done, EngineError>>> = jobs.iter().map(|_| None).collect();
     let mut open: Vec<(usize, Job)> = jobs.into_iter().enumerate().collect();
     while !open.is_empty() {
         let (mut reads, mut commits, mut joined) = (Vec::new(), Vec::new(), Vec::new());
-        let mut later = Vec::new();
+        let (mut answered, mut later) = (Vec::new(), Vec::new());
         let load = load(open.iter().map(|(_, job)| job));
-        let room = match shared.room.enter(load, shared.options.call_timeout).await {
+        let room = shared.room_of(&open[0].1.home);
+        let room = match room.enter(load, shared.options.call_timeout).await {
             Ok(room) => room,
             Err(error) => {
                 open.iter().for_each(|(at, _)| done[*at] = Some(Err(error.clone())));
@@ -181,9 +202,7 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
         };
         for (at, job) in open {
             match job.turn(shared) {
-                Turn::Answer(Ok(reply)) => {
-                    done[at] = Some(Ok(Done { reply, before: None, left: None }));
-                }
+                Turn::Answer(Ok(reply)) => answered.push((at, job, reply)),
                 Turn::Answer(Err(error)) => done[at] = Some(Err(error)),
                 Turn::Read(needs) => reads.push((at, job, needs)),
                 // Time does things in their order: what comes before may be of the same flow.
@@ -195,7 +214,8 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
         open = Vec::new();
         // Nobody holds room while a line decides, which takes room itself.
         let room = (!commits.is_empty()).then_some(room);
-        let (read, committed, joined) = tokio::join!(
+        let (assured, read, committed, joined) = tokio::join!(
+            assure_all(shared, answered),
             read_all(shared, reads),
             async {
                 let committed = commit_all(shared, commits).await;
@@ -210,7 +230,7 @@ pub(crate) async fn run(shared: &Arc<Shared>, jobs: Vec<Job>) -> Vec<Result<Done
                 Err(error) => done[at] = Some(Err(error)),
             }
         }
-        for (at, answer) in joined {
+        for (at, answer) in joined.into_iter().chain(assured) {
             done[at] = Some(answer);
         }
         for (at, outcome) in committed {
@@ -240,6 +260,22 @@ async fn answer_of(
 ) -> (usize, Result<Done, EngineError>) {
     let gone = |_| EngineError::unavailable("the store was closed before it carried this out");
     (at, answered.await.map_err(gone).flatten())
+}
+
+/// Gives answers that wrote nothing, once what they rest on is durable.
+async fn assure_all(
+    shared: &Arc<Shared>,
+    answered: Vec<(usize, Job, Reply)>,
+) -> Vec<(usize, Result<Done, EngineError>)> {
+    let homes: BTreeSet<Home> = answered.iter().map(|(_, job, _)| job.home.clone()).collect();
+    let assuring = homes.iter().map(|home| assure::assure(shared, home));
+    let assured = join_all(assuring).await;
+    let assured: BTreeMap<Home, _> = homes.iter().cloned().zip(assured).collect();
+    let answer = |(at, job, reply): (usize, Job, Reply)| {
+        let assured = assured.get(&job.home).cloned().unwrap_or(Ok(()));
+        (at, assured.map(|()| Done { reply, before: None, left: None }))
+    };
+    answered.into_iter().map(answer).collect()
 }
 
 /// A job, where it stands among its wave, and what it needs.

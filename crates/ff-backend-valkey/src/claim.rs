@@ -18,7 +18,7 @@ use crate::entries::Beside;
 use crate::keys::lane_name;
 use crate::record::{Entry, encode_who};
 use crate::store::{Shared, join_all};
-use crate::view::{self, Plan, Taking, Trust};
+use crate::view::{self, Plan, Sight, Taking, Trust};
 use crate::{due, log, near, query};
 
 /// How often a claim looks again after others took what it had seen.
@@ -28,10 +28,24 @@ const ROUNDS_MOST: usize = 100;
 /// after the other.
 const PARALLEL_TASKS: u32 = ask::JOINT_TASKS as u32;
 
-/// Up to `max` tasks and applicants, best first. None: a look made after the call began found
-/// nothing.
-pub(crate) async fn claim(shared: &Arc<Shared>, claim: &Claim) -> Result<Claimed, EngineError> {
-    enter(shared, claim, Look::Everywhere, Limited::SetAside).await
+/// Up to `max` tasks and applicants, best first, and how much was seen. None: a look made after the
+/// call began found nothing.
+pub(crate) async fn claim(
+    shared: &Arc<Shared>,
+    claim: &Claim,
+) -> Result<(Claimed, Sight), EngineError> {
+    let claimed = enter(shared, claim, Look::Everywhere, Limited::SetAside).await?;
+    Ok((claimed, shared.views.sight_of(&lanes_of(claim))))
+}
+
+/// Whether nothing means that there is nothing: not where not everything was seen.
+pub(crate) fn seen(sight: Sight) -> Result<(), EngineError> {
+    match sight {
+        Sight::Whole => Ok(()),
+        Sight::Partial => Err(EngineError::unavailable(
+            "a node of the cluster does not answer, and the others have nothing to claim",
+        )),
+    }
 }
 
 /// Up to `max` of those that this process knows of; none says nothing about others.
@@ -209,6 +223,10 @@ async fn go_round(round: &mut Round<'_>, lanes: &[String], look: Look) -> Result
         } else if may_look && !shared.views.are_fresh(lanes) {
             view::look_since(shared, lanes, begun).await?;
             looked = true;
+        }
+        if shared.client.has_silent() {
+            let is_silent = |partition| shared.client.is_silent(shared.keys.slot(partition));
+            shared.views.leave_out(lanes, is_silent);
         }
         let places = (round.places, wanted);
         let slack_ms = shared.options.fifo_slack_ms;

@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::apply::{Done, Job, TRIES_MOST, load, number};
+use crate::assure;
 use crate::commit::{self, Committed};
 use crate::item::{Bundle, Times, bundle};
 use crate::net::Net;
@@ -222,10 +223,17 @@ impl<'a> Party<'a> {
                 }
             }
             let load = load(self.waiting.iter().map(|waiting| &waiting.job));
-            let room = self.shared.room.enter(load, self.shared.options.call_timeout).await?;
+            let room = self.shared.room_of(&self.home);
+            let room = room.enter(load, self.shared.options.call_timeout).await?;
             let (mut steps, mut bundle) = match self.play()? {
                 Played::Decided(steps, Some(bundle)) => (steps, bundle),
-                Played::Decided(steps, None) => return Ok((steps, Vec::new())),
+                Played::Decided(steps, None) => {
+                    drop(room);
+                    if steps.iter().any(|step| step.reply.is_ok()) {
+                        assure::assure(self.shared, &self.home).await?;
+                    }
+                    return Ok((steps, Vec::new()));
+                }
                 Played::Lacks(lacking) => {
                     needs = if tries == 0 { self.recall(lacking) } else { Some(lacking) };
                     continue;

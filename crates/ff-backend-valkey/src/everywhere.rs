@@ -2,7 +2,8 @@
 //!
 //! While a slot moves to another node, a read over all slots of a node fails as a whole. Then the
 //! node is asked home by home, and what cannot be read at that moment is left out, or waited for, as
-//! the caller needs.
+//! the caller needs. So it is with a node that does not answer at all: whoever can do without its homes
+//! goes on, so that one that hangs stops neither claims nor timers of the others.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use ff_core::error::EngineError;
 use ff_core::id::{Home, PartitionFamily};
 use redis::{Cmd, Value};
 
-use crate::client::Primary;
+use crate::client::{Looked, Primary};
 use crate::homes;
 use crate::store::{Shared, join_all};
 
@@ -59,6 +60,14 @@ pub(crate) enum Missing {
     Wait,
 }
 
+/// What a look over homes brought.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) answered: Vec<Answered>,
+    /// Homes that it went on without.
+    pub(crate) left_out: Vec<Home>,
+}
+
 /// What a node answered for some homes.
 #[derive(Debug)]
 pub(crate) struct Answered {
@@ -80,10 +89,10 @@ impl Shared {
     ) -> Result<Vec<Answered>, EngineError> {
         let known = self.homes.known();
         let looking = self.everywhere(tour, known, &arguments);
-        let (answered, new) = tokio::join!(looking, homes::learn(self));
-        let (mut answered, new) = (answered?, new?);
+        let (found, new) = tokio::join!(looking, homes::learn(self, tour.missing));
+        let (mut answered, new) = (found?.answered, new?);
         if !new.is_empty() {
-            answered.extend(self.everywhere(tour, new, &arguments).await?);
+            answered.extend(self.everywhere(tour, new, &arguments).await?.answered);
         }
         Ok(answered)
     }
@@ -95,21 +104,21 @@ impl Shared {
         tour: Tour,
         homes: Vec<Home>,
         arguments: impl Fn(&mut Cmd, &[Home]),
-    ) -> Result<Vec<Answered>, EngineError> {
+    ) -> Result<Found, EngineError> {
         let mut left = homes;
-        let mut answered = Vec::new();
+        let mut found = Found::default();
         for _ in 0..TRIES {
-            let whole = self.round(tour, left, &arguments).await?;
-            answered.extend(whole.answered);
-            if whole.failed.is_empty() {
-                return Ok(answered);
-            }
+            let moving = self.round(tour, left, &arguments, &mut found).await?;
             let alone = Tour { homes: 1, ..tour };
-            let singly = self.round(alone, whole.failed, &arguments).await?;
-            answered.extend(singly.answered);
-            left = singly.failed;
-            if left.is_empty() || tour.missing == Missing::LeaveOut {
-                return Ok(answered);
+            left = match moving.is_empty() {
+                true => moving,
+                false => self.round(alone, moving, &arguments, &mut found).await?,
+            };
+            if tour.missing == Missing::LeaveOut {
+                found.left_out.append(&mut left);
+            }
+            if left.is_empty() {
+                return found.unless_blind();
             }
             tokio::time::sleep(REST).await;
         }
@@ -117,13 +126,14 @@ impl Shared {
         Err(EngineError::Transport { outcome_unknown: false, detail })
     }
 
-    /// One round of calls for these homes.
+    /// One round of calls for these homes: those that are moving at the moment.
     async fn round(
         &self,
         tour: Tour,
         homes: Vec<Home>,
         arguments: &impl Fn(&mut Cmd, &[Home]),
-    ) -> Result<Round, EngineError> {
+        found: &mut Found,
+    ) -> Result<Vec<Home>, EngineError> {
         let (shares, unowned) = self.shares(homes);
         let mut calls: Vec<(Primary, Vec<Home>, Cmd)> = Vec::new();
         for (primary, owned) in shares {
@@ -136,21 +146,28 @@ impl Shared {
                 calls.push((primary.clone(), part.to_vec(), call));
             }
         }
-        let sending = calls.iter().map(|(node, _, call)| self.client.send_to(node, call));
+        let goes_on = tour.missing == Missing::LeaveOut && self.client.is_cluster();
+        let sending = calls.iter().map(|(node, _, call)| async move {
+            match goes_on {
+                true => self.client.look_at(node, call).await,
+                false => Looked::Answer(self.client.send_to(node, call).await),
+            }
+        });
         let replies = join_all(sending).await;
-        let mut round = Round { answered: Vec::new(), failed: unowned };
+        let mut moving = unowned;
         for ((_, homes, _), reply) in calls.into_iter().zip(replies) {
             match reply {
-                Ok(reply) => round.answered.push(Answered { homes, reply }),
-                Err(EngineError::Transport { outcome_unknown: false, .. })
+                Looked::Answer(Ok(reply)) => found.answered.push(Answered { homes, reply }),
+                Looked::Answer(Err(EngineError::Transport { outcome_unknown: false, .. }))
                     if self.client.is_cluster() && !self.is_closing() =>
                 {
-                    round.failed.extend(homes);
+                    moving.extend(homes);
                 }
-                Err(error) => return Err(error),
+                Looked::Answer(Err(error)) => return Err(error),
+                Looked::Silence => found.left_out.extend(homes),
             }
         }
-        Ok(round)
+        Ok(moving)
     }
 
     /// Which primary has which of these homes, and those that none has at the moment.
@@ -169,8 +186,12 @@ impl Shared {
     }
 }
 
-struct Round {
-    answered: Vec<Answered>,
-    /// Homes that could not be read.
-    failed: Vec<Home>,
+impl Found {
+    /// Who has seen nothing cannot tell what there is.
+    fn unless_blind(self) -> Result<Self, EngineError> {
+        match self.answered.is_empty() && !self.left_out.is_empty() {
+            true => Err(EngineError::unavailable("no node of the cluster answers")),
+            false => Ok(self),
+        }
+    }
 }

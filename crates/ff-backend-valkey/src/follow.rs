@@ -137,7 +137,11 @@ async fn glance(shared: Arc<Shared>, shift: u64) {
                     shared.tail.tell();
                 }
             }
-            Err(error) => tracing::debug!(%error, "the ends of logs could not be read"),
+            // Where one node does not answer, the logs of the others go on.
+            Err(error) => {
+                tracing::debug!(%error, "the ends of logs could not be read");
+                shared.tail.tell();
+            }
         }
         tokio::time::sleep(GLANCE).await;
     }
@@ -145,8 +149,7 @@ async fn glance(shared: Arc<Shared>, shift: u64) {
 
 /// The number of the newest event of each of these homes.
 async fn ends(shared: &Shared, homes: Vec<Home>) -> Result<Seen, EngineError> {
-    let answered = shared.everywhere(tour(Missing::Wait), homes, ask_for_ends).await?;
-    read_ends(answered)
+    read_ends(shared.everywhere(tour(Missing::Wait), homes, ask_for_ends).await?.answered)
 }
 
 /// The function bounds its entries itself.

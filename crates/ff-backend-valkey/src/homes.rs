@@ -14,7 +14,8 @@ use ff_core::id::{Home, Namespace, PartitionFamily};
 use ff_core::partition::PartitionConfig;
 use redis::{Cmd, Value};
 
-use crate::client::slot_of;
+use crate::client::{Looked, slot_of};
+use crate::everywhere::Missing;
 use crate::store::Shared;
 use crate::{emptied, reply};
 
@@ -84,12 +85,22 @@ async fn add(shared: &Shared, namespaces: &[Namespace]) -> Result<(), EngineErro
 }
 
 /// Homes that others have entered since this process last looked. While nothing is new this costs
-/// the store a look at a number.
-pub(crate) async fn learn(shared: &Shared) -> Result<Vec<Home>, EngineError> {
+/// the store a look at a number. Who can do without some homes can do without new ones, where the
+/// register does not answer.
+pub(crate) async fn learn(shared: &Shared, missing: Missing) -> Result<Vec<Home>, EngineError> {
     let mut count = redis::cmd("SCARD");
     count.arg(shared.keys.homes());
-    let count = reply::number(&send(shared, &count).await?)?;
-    if usize::try_from(count) == Ok(shared.homes.lock().len()) {
+    let count = match missing {
+        Missing::LeaveOut if shared.client.is_cluster() => {
+            let slot = slot_of(shared.keys.homes().as_bytes());
+            match shared.client.look_at_slot(slot, &count).await {
+                Looked::Answer(Ok(count)) => count,
+                Looked::Answer(Err(_)) | Looked::Silence => return Ok(Vec::new()),
+            }
+        }
+        _ => send(shared, &count).await?,
+    };
+    if usize::try_from(reply::number(&count)?) == Ok(shared.homes.lock().len()) {
         return Ok(Vec::new());
     }
     // Taken first: what is in it was entered before the register is read.
@@ -107,7 +118,7 @@ pub(crate) async fn learn(shared: &Shared) -> Result<Vec<Home>, EngineError> {
 
 /// All homes there are.
 pub(crate) async fn all(shared: &Shared) -> Result<Vec<Home>, EngineError> {
-    learn(shared).await?;
+    learn(shared, Missing::Wait).await?;
     Ok(shared.homes.known())
 }
 

@@ -89,7 +89,7 @@ async fn snapshot(
     let replies =
         shared.everywhere(Tour::by("ff_lane", Missing::Wait), partitions, arguments).await?;
     let (mut now, mut found, mut eligible) = (TimestampMs(0), LaneFound::default(), Vec::new());
-    for answered in replies {
+    for answered in replies.answered {
         let mut items = reply::array(answered.reply)?.into_iter();
         now = now.max(reply::instant(&reply::next(&mut items)?)?);
         for partition in items {

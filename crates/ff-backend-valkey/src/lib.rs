@@ -7,6 +7,7 @@
 
 mod apply;
 mod ask;
+mod assure;
 mod attendance;
 mod audit;
 mod boot;

@@ -36,7 +36,7 @@ const HELPERS: [&str; 7] = [
     include_str!("../lua/lib/wake.lua"),
 ];
 
-const FUNCTIONS: [&str; 20] = [
+const FUNCTIONS: [&str; 21] = [
     include_str!("../lua/version.lua"),
     include_str!("../lua/partitions.lua"),
     include_str!("../lua/keyring.lua"),
@@ -57,6 +57,7 @@ const FUNCTIONS: [&str; 20] = [
     include_str!("../lua/sweep.lua"),
     include_str!("../lua/recount.lua"),
     include_str!("../lua/turn.lua"),
+    include_str!("../lua/assure.lua"),
 ];
 
 impl Library {

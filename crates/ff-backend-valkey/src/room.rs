@@ -4,6 +4,9 @@
 //! callers wait before they decide, while as much is under way as calls carry. If they waited
 //! afterwards, each of a few thousand graphs that come at once would be found to be decided too early
 //! when its turn comes, be decided again, and hardly any would be written.
+//!
+//! Each node of a cluster has room of its own: what waits for one that does not answer takes none from
+//! the others.
 
 use std::time::Duration;
 
@@ -13,7 +16,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 use crate::commit::ITEMS_MOST;
 use crate::crowd::CALLS_MOST;
 
-/// Items of all calls that one node has under way.
+/// Items of all calls that a node has under way.
 const ITEMS_OF_A_NODE: usize = CALLS_MOST * ITEMS_MOST;
 
 /// Room for what frees memory and for the rest, as they are sent apart: ends of work do not wait
@@ -22,7 +25,21 @@ const ITEMS_OF_A_NODE: usize = CALLS_MOST * ITEMS_MOST;
 pub(crate) struct Room {
     freeing: Semaphore,
     others: Semaphore,
-    items_most: u32,
+}
+
+/// The room of each node.
+#[derive(Debug)]
+pub(crate) struct Rooms(Vec<Room>);
+
+impl Rooms {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self((0..nodes.max(1)).map(|_| Room::new()).collect())
+    }
+
+    /// Of the node with this number; those that came later share what there is.
+    pub(crate) fn of(&self, node: usize) -> &Room {
+        &self.0[node % self.0.len()]
+    }
 }
 
 /// What somebody is about to decide.
@@ -34,13 +51,8 @@ pub(crate) struct Load {
 }
 
 impl Room {
-    pub(crate) fn new(nodes: usize) -> Self {
-        let items = ITEMS_OF_A_NODE * nodes.max(1);
-        Self {
-            freeing: Semaphore::new(items),
-            others: Semaphore::new(items),
-            items_most: u32::try_from(items).unwrap_or(u32::MAX),
-        }
+    fn new() -> Self {
+        Self { freeing: Semaphore::new(ITEMS_OF_A_NODE), others: Semaphore::new(ITEMS_OF_A_NODE) }
     }
 
     /// Waits until so many items may be decided; the room is theirs until this is dropped.
@@ -50,7 +62,7 @@ impl Room {
         patience: Duration,
     ) -> Result<SemaphorePermit<'_>, EngineError> {
         let room = if load.freeing { &self.freeing } else { &self.others };
-        let items = u32::try_from(load.items).unwrap_or(u32::MAX).min(self.items_most);
+        let items = u32::try_from(load.items.min(ITEMS_OF_A_NODE)).unwrap_or(u32::MAX);
         match room.try_acquire_many(items) {
             Ok(permit) => return Ok(permit),
             Err(TryAcquireError::NoPermits) => {}
@@ -77,7 +89,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_finds_no_room_waits_for_it() {
-        let room = Room::new(1);
+        let room = Room::new();
         let most = ITEMS_OF_A_NODE;
         let first = room.enter(others(most - 1), SOON).await.unwrap();
         let _small = room.enter(others(1), SOON).await.unwrap();
@@ -88,8 +100,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_waits_for_one_node_takes_no_room_from_another() {
+        let rooms = Rooms::new(2);
+        let _silent = rooms.of(0).enter(others(ITEMS_OF_A_NODE), SOON).await.unwrap();
+        assert!(rooms.of(2).enter(others(1), SOON).await.is_err(), "the third shares the first's");
+        assert!(rooms.of(1).enter(others(ITEMS_OF_A_NODE), SOON).await.is_ok());
+    }
+
+    #[tokio::test]
     async fn what_is_larger_than_all_room_goes_alone() {
-        let room = Room::new(1);
+        let room = Room::new();
         let _large = room.enter(others(10 * ITEMS_OF_A_NODE), SOON).await.unwrap();
         assert!(room.enter(others(1), SOON).await.is_err());
     }

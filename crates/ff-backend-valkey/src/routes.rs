@@ -39,7 +39,7 @@ pub(crate) async fn list(
     let mut found: BTreeMap<i64, Route> = BTreeMap::new();
     for part in shared.partitions().chunks(TOGETHER) {
         let tour = Tour::by("ff_routes", Missing::LeaveOut);
-        for answered in shared.everywhere(tour, part.to_vec(), arguments).await? {
+        for answered in shared.everywhere(tour, part.to_vec(), arguments).await?.answered {
             read_routes(answered.reply, &mut found)?;
         }
     }
@@ -90,7 +90,7 @@ pub(crate) async fn queued(
     let tour = Tour::by("ff_peek", Missing::LeaveOut).entries(*limit as usize);
     let replies = shared.everywhere(tour, partitions, arguments).await?;
     let mut front: Vec<(i64, ExecutionId)> = Vec::new();
-    for answered in replies {
+    for answered in replies.answered {
         for queue in reply::array(answered.reply)? {
             read_front(queue, &mut front)?;
         }

@@ -32,7 +32,7 @@ use crate::library::{CALL_VERSION, Library};
 use crate::near::Near;
 use crate::options::{LibraryClock, ValkeyOptions};
 use crate::record::Entry;
-use crate::room::Room;
+use crate::room::{Room, Rooms};
 use crate::timers::{self, Timers};
 use crate::token::{self, Outbox, Token};
 use crate::view::{Candidate, Views};
@@ -73,7 +73,7 @@ pub(crate) struct Shared {
     pub(crate) tail: follow::Tail,
     pub(crate) tails: tails::Listening,
     pub(crate) crowds: Crowds,
-    pub(crate) room: Room,
+    pub(crate) rooms: Rooms,
     pub(crate) lines: Lines,
     pub(crate) keyring: keyring::Copy,
     pub(crate) errands: Errands,
@@ -91,7 +91,7 @@ impl ValkeyStore {
         let keyring = keyring::settle(&client, &keys, options.waitpoint_secret.as_ref()).await?;
         let settings = Settings { retention: options.retention, ..Settings::new(LABEL, counts) };
         let clocks = client.is_cluster().then_some(counts);
-        let room = Room::new(client.primaries().len());
+        let rooms = Rooms::new(client.primaries().len());
         let shared = Shared {
             clock: Clock::new(options.clock, clocks),
             homes: Homes::new(&counts),
@@ -110,7 +110,7 @@ impl ValkeyStore {
             tail: follow::Tail::new(),
             tails: tails::Listening::default(),
             crowds: Crowds::default(),
-            room,
+            rooms,
             lines: Lines::default(),
             keyring: keyring::Copy::new(keyring),
             errands: Errands::default(),
@@ -164,6 +164,19 @@ impl Shared {
     /// The arguments with which every function begins.
     pub(crate) fn begin<'a>(&self, call: &'a mut Cmd) -> &'a mut Cmd {
         call.arg(CALL_VERSION).arg(&self.keys.prefix)
+    }
+
+    /// The number of the node that has a home.
+    pub(crate) fn node_of(&self, home: &Home) -> usize {
+        match self.client.is_cluster() {
+            true => self.client.owner_number(self.keys.slot_of(home)),
+            false => 0,
+        }
+    }
+
+    /// How much may be decided at a time for a home.
+    pub(crate) fn room_of(&self, home: &Home) -> &Room {
+        self.rooms.of(self.node_of(home))
     }
 
     pub(crate) async fn send(&self, partition: u16, call: &Cmd) -> Result<Value, EngineError> {

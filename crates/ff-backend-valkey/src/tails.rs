@@ -19,6 +19,7 @@ use futures_util::future::WeakShared;
 use redis::Value;
 
 use crate::attendance::{Attendance, Present};
+use crate::everywhere::Missing;
 use crate::follow::{REST, TURN, parts};
 use crate::store::{Shared, join_all};
 use crate::{frames, homes, log, reply};
@@ -124,7 +125,7 @@ async fn listen(shared: Arc<Shared>, partitions: Vec<u16>, shift: u64) {
             // Where a stream ended is no place in the one that is there after it. One listener looks
             // for all of the process.
             if is_quiet && first == 0 {
-                homes::learn(&shared).await?;
+                homes::learn(&shared, Missing::Wait).await?;
             }
             let before = std::mem::replace(&mut emptied, shared.emptied.times());
             if before != emptied {

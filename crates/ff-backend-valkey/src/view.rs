@@ -71,6 +71,15 @@ pub(crate) enum Trust {
     Store,
 }
 
+/// How much of a lane a look saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Sight {
+    #[default]
+    Whole,
+    /// Some partitions could not be read.
+    Partial,
+}
+
 /// The front of one queue of one partition.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
@@ -123,6 +132,7 @@ pub(crate) struct Views {
 #[derive(Debug, Default)]
 struct LaneView {
     looked_at: Option<Instant>,
+    sight: Sight,
     queues: Vec<Queue>,
     /// Something in it was too large to be taken with others.
     large: bool,
@@ -163,8 +173,21 @@ impl Views {
         })
     }
 
+    /// How much the last look at each of these lanes saw.
+    pub(crate) fn sight_of(&self, lanes: &[String]) -> Sight {
+        let views = self.lock();
+        let is_partial =
+            |lane: &String| views.get(lane).is_some_and(|it| it.sight == Sight::Partial);
+        if lanes.iter().any(is_partial) { Sight::Partial } else { Sight::Whole }
+    }
+
     /// Takes over what a look found, begun at `begun`.
-    fn replace(&self, lanes: &[String], queues: Vec<(usize, Queue)>, begun: Instant) {
+    fn replace(
+        &self,
+        lanes: &[String],
+        queues: Vec<(usize, Queue)>,
+        (begun, sight): (Instant, Sight),
+    ) {
         let mut views = self.lock();
         if views.len() > LANES_MOST {
             views.retain(|_, view| view.looked_at.is_some_and(|at| at.elapsed() < FRESH));
@@ -172,7 +195,7 @@ impl Views {
         let mut before = Vec::with_capacity(lanes.len());
         for lane in lanes {
             let view = views.entry(lane.clone()).or_default();
-            view.looked_at = Some(begun);
+            (view.looked_at, view.sight) = (Some(begun), sight);
             before.push(std::mem::take(&mut view.queues));
         }
         for (lane, queue) in queues {
@@ -180,6 +203,16 @@ impl Views {
             let queue = known.map_or(queue, |known| before[lane].swap_remove(known));
             if let Some(view) = views.get_mut(&lanes[lane]) {
                 view.queues.push(queue);
+            }
+        }
+    }
+
+    /// What is known of some partitions is of no use: nobody answers there.
+    pub(crate) fn leave_out(&self, lanes: &[String], partition: impl Fn(u16) -> bool) {
+        let mut views = self.lock();
+        for lane in lanes {
+            if let Some(view) = views.get_mut(lane) {
+                view.queues.retain(|queue| !partition(queue.partition));
             }
         }
     }
@@ -466,14 +499,15 @@ pub(crate) async fn look(
     };
     // Each lane is a look at an index of its own.
     let peek = Tour::by("ff_peek", Missing::LeaveOut).entries(lanes.len() * (1 + most));
-    let replies = shared.everywhere(peek, shared.partitions(), arguments).await?;
+    let found = shared.everywhere(peek, shared.partitions(), arguments).await?;
     let mut queues = Vec::new();
-    for answered in replies {
+    for answered in found.answered {
         for queue in reply::array(answered.reply)? {
             queues.extend(read_queue(shared, queue, lanes).await?);
         }
     }
-    shared.views.replace(lanes, queues, begun);
+    let sight = if found.left_out.is_empty() { Sight::Whole } else { Sight::Partial };
+    shared.views.replace(lanes, queues, (begun, sight));
     Ok(())
 }
 
@@ -572,7 +606,7 @@ mod tests {
     fn what_a_process_submits_and_never_claims_is_counted_from_some_point_on() {
         let views = Views::default();
         let (name, required) = ("ns/lane:-".into(), Capabilities::default());
-        views.replace(&["ns/lane:".to_owned()], Vec::new(), Instant::now());
+        views.replace(&["ns/lane:".to_owned()], Vec::new(), (Instant::now(), Sight::Whole));
         for score in (0..100).rev() {
             views.note_ready(&name, &required, candidate(score));
         }

@@ -18,6 +18,7 @@ use crate::claim;
 use crate::client::slot_of;
 use crate::store::Shared;
 use crate::token::InHand;
+use crate::view::Sight;
 use crate::waiters::{Joined, Ticket};
 use crate::{near, reply};
 
@@ -56,7 +57,8 @@ pub(crate) async fn claim_or_wait(
 ) -> Result<Claimed, EngineError> {
     request.check_wait(wait)?;
     if wait.is_zero() {
-        return claim::claim(shared, &request).await;
+        let (claimed, sight) = claim::claim(shared, &request).await?;
+        return if claimed.is_empty() { claim::seen(sight).map(|()| claimed) } else { Ok(claimed) };
     }
     if claim::knows_lanes(shared, &request) {
         let claimed = claim::claim_known(shared, &request).await?;
@@ -70,7 +72,7 @@ pub(crate) async fn claim_or_wait(
     let mut tokens = Vec::new();
     loop {
         let in_hand = InHand::new(shared, tokens);
-        let claimed = try_claim(shared, &request, &in_hand).await?;
+        let (claimed, seen) = try_claim(shared, &request, &in_hand).await?;
         if !claimed.is_empty() {
             drop(place);
             wake_next(shared, &request, in_hand);
@@ -83,22 +85,41 @@ pub(crate) async fn claim_or_wait(
         in_hand.spend();
         let woken = shared.waiters.sleep(&place.ticket);
         match tokio::time::timeout_at(deadline.into(), woken).await {
-            Ok(woken) if !shared.is_closing() => tokens = woken,
-            _ => return Ok(Claimed::default()),
+            Ok(_) if shared.is_closing() => return Ok(Claimed::default()),
+            Ok(woken) => tokens = woken,
+            Err(_) => return seen.map(|()| Claimed::default()),
         }
     }
 }
 
-/// Claims where tokens point to, and else wherever there is something.
+/// What a claim got, and whether nothing means that there is nothing.
+type Tried = (Claimed, Result<(), EngineError>);
+
+/// Claims where tokens point to, and else wherever there is something. Where a node of a cluster does not
+/// answer, others may have something soon: whoever waits goes on waiting.
 async fn try_claim(
     shared: &Arc<Shared>,
     request: &Claim,
     in_hand: &InHand<'_>,
-) -> Result<Claimed, EngineError> {
+) -> Result<Tried, EngineError> {
+    match claim_pointed(shared, request, in_hand).await {
+        Ok((claimed, sight)) => Ok((claimed, claim::seen(sight))),
+        Err(error @ EngineError::Transport { .. }) if shared.client.is_cluster() => {
+            Ok((Claimed::default(), Err(error)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn claim_pointed(
+    shared: &Arc<Shared>,
+    request: &Claim,
+    in_hand: &InHand<'_>,
+) -> Result<(Claimed, Sight), EngineError> {
     if in_hand.point() {
         let claimed = claim::claim_known(shared, request).await?;
         if !claimed.is_empty() {
-            return Ok(claimed);
+            return Ok((claimed, Sight::Whole));
         }
     }
     claim::claim(shared, request).await

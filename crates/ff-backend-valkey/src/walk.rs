@@ -134,7 +134,7 @@ impl<C: Course> Walk<'_, C> {
             })
             .await?;
         let mut fronts = Vec::new();
-        for answered in replies {
+        for answered in replies.answered {
             for front in reply::array(answered.reply)? {
                 fronts.push(read_front::<C>(front)?);
             }

@@ -11,15 +11,16 @@ use ff_core::backend::{Backend, BackendExt};
 use ff_core::content::Content;
 use ff_core::error::Code;
 use ff_core::id::{ExecutionId, Home, Kind, LaneId};
-use ff_core::operation::{Submit, Tick, Trim};
+use ff_core::operation::{Claim, Submit, Tick, Trim};
 use ff_core::read::Describe;
 use ff_core::turns::Turn;
+use ff_engine::{Engine, EngineOptions, Shutdown};
 use ff_test::registered::registration_of;
 use ff_test::servers::{
     self, Cluster, ClusterOptions, Persistence, Replicated, Server, ServerOptions, wait_until,
 };
 use ff_test::stages::ValkeyStage;
-use ff_test::workload::{PATIENCE, Workload, check};
+use ff_test::workload::{self, PATIENCE, Workload, check};
 use ff_test::world::World;
 use uuid::Uuid;
 
@@ -164,6 +165,58 @@ async fn a_cluster_that_loses_a_primary() {
     assert_eq!(owner, replica, "the replica serves what the lost node served");
 }
 
+/// One primary hangs, and nobody takes its place: what the others have is claimed and their timers fire,
+/// and nobody is told that there is nothing while some of it was not seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_hangs_stops_only_its_own() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    let store = open(&cluster.url()).await;
+    let owner = |tag: &str| cluster.owner_of(cluster.slot_of(&format!("x{tag}")));
+    // Workers are known by their namespace's home, which must answer.
+    let near = owner("{w:default}");
+    let hung = (0..3).find(|node| *node != near).unwrap();
+    let (theirs, others): (Vec<u16>, Vec<u16>) =
+        (0..64).partition(|partition| owner(&format!("{{fp:{partition}}}")) == hung);
+    let submit_in = |partition: u16| {
+        let id = ExecutionId::new(partition, Uuid::now_v7());
+        Submit { execution_id: id, ..work(&*store) }
+    };
+    let (unseen, seen) = (submit_in(theirs[0]), submit_in(others[0]));
+    let delayed = Submit {
+        delay_until: Some(store.server_time_ms().await.unwrap().after(1_500)),
+        ..submit_in(others[1])
+    };
+    for submit in [&unseen, &seen, &delayed] {
+        store.call(submit.clone()).await.unwrap();
+    }
+    let claim = || Claim { max: 1, lease_ttl_ms: 600_000, ..workload::claim(0) };
+    store.call(registration_of(&claim())).await.unwrap();
+    let (stop, shutdown) = Shutdown::channel();
+    let engine = Engine::new(Arc::clone(&store), EngineOptions::default());
+    let engine = tokio::spawn(engine.run(shutdown));
+    cluster.nodes()[hung].pause();
+    for id in [seen.execution_id, delayed.execution_id] {
+        let tasks = store.claim(claim(), Duration::from_secs(10)).await.unwrap();
+        assert_eq!(tasks.iter().map(|task| task.execution_id).collect::<Vec<_>>(), [id]);
+    }
+    for wait in [Duration::ZERO, Duration::from_secs(1)] {
+        let nothing = store.claim(claim(), wait).await.unwrap_err();
+        assert_eq!(nothing.code(), Code::Unavailable, "{nothing}");
+    }
+    cluster.nodes()[hung].resume();
+    let waiting = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match store.claim(claim(), Duration::from_secs(1)).await {
+                Ok(tasks) if !tasks.is_empty() => return tasks,
+                _ => {}
+            }
+        }
+    });
+    assert_eq!(waiting.await.unwrap()[0].execution_id, unseen.execution_id);
+    stop.send_replace(true);
+    engine.await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_takes_over_has_what_was_acknowledged() {
     let pair = Replicated::start(&ServerOptions::default());
@@ -204,6 +257,11 @@ async fn what_no_replica_has_is_not_acknowledged() {
     pair.replica().pause();
     lax.call(work(&*lax)).await.unwrap();
     let submit = work(&*strict);
+    let error = strict.call(submit.clone()).await.unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    // It is there by now, which makes it a duplicate, and still on no replica.
+    let record = lax.ask(Describe { execution_id: submit.execution_id }).await.unwrap();
+    assert!(record.is_some());
     let error = strict.call(submit.clone()).await.unwrap_err();
     assert!(error.is_retryable(), "{error}");
     pair.replica().resume();

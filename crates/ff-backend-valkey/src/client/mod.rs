@@ -49,6 +49,6 @@ pub(crate) use info::Info;
 pub use inspect::LibraryVersion;
 pub(crate) use inspect::inspect;
 pub(crate) use obstacle::Obstacle;
-pub(crate) use router::Client;
+pub(crate) use router::{Client, Looked};
 pub(crate) use slot::slot_of;
 pub(crate) use topology::Primary;

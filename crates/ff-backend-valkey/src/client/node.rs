@@ -1,6 +1,8 @@
 //! One primary: its connection, and with `durability=replica` the groups beside it.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use redis::{Arg, Cmd, Pipeline, Value};
 use tokio::sync::Mutex;
@@ -15,6 +17,9 @@ use super::obstacle::Obstacle;
 use super::verdict::is_demoted;
 use crate::options::Durability;
 
+/// Pause between questions to a node that does not answer.
+const PROBE_PAUSE: Duration = Duration::from_millis(200);
+
 pub(super) struct Node {
     pub(super) address: Address,
     pub(super) link: Link,
@@ -22,6 +27,8 @@ pub(super) struct Node {
     ground: Arc<Ground>,
     /// Held while the library is looked after, so that a crowd of calls does it once.
     repair: Mutex<()>,
+    /// It kept somebody waiting who only looked, and has said nothing since.
+    silent: AtomicBool,
 }
 
 impl Node {
@@ -37,7 +44,21 @@ impl Node {
             groups: is_grouped.then(|| Groups::start(ground, address)),
             ground: Arc::clone(ground),
             repair: Mutex::new(()),
+            silent: AtomicBool::new(false),
         })
+    }
+
+    /// Whether it is known not to answer: a stopped process, or a machine that has gone.
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::Relaxed)
+    }
+
+    /// From now on nobody who only looks waits for it, until it answers again.
+    pub(super) fn fall_silent(self: &Arc<Self>) {
+        if !self.silent.swap(true, Ordering::Relaxed) {
+            tracing::warn!(address = %self.address, "valkey does not answer; looks go on without it");
+            tokio::spawn(until_it_answers(Arc::downgrade(self)));
+        }
     }
 
     /// A call whose success is as durable as the options say.
@@ -87,6 +108,23 @@ impl Node {
         let _alone = self.repair.lock().await;
         let mut connection = self.link.connection()?;
         load::ensure(&mut connection, &self.address, &self.ground.library).await
+    }
+}
+
+/// Asks a silent node until it says something. A node that is no longer of interest ends this.
+async fn until_it_answers(node: Weak<Node>) {
+    while let Some(node) = node.upgrade() {
+        match node.call_directly(&redis::cmd("PING")).await {
+            Ok(_) => {
+                node.silent.store(false, Ordering::Relaxed);
+                tracing::info!(address = %node.address, "valkey answers again");
+                return;
+            }
+            Err(Failure::Closed) => return,
+            Err(Failure::NotSent(_) | Failure::Unknown(_)) => {}
+        }
+        drop(node);
+        tokio::time::sleep(PROBE_PAUSE).await;
     }
 }
 

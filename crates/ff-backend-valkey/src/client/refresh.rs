@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::address::Address;
 use super::backoff::Backoff;
 use super::connection::Connection;
+use super::node::Node;
 use super::router::Inner;
 use super::topology::Share;
 
@@ -58,7 +59,7 @@ async fn refresh(inner: &Weak<Inner>, first: usize) -> Option<bool> {
         });
     }
     let table = Arc::clone(&inner.table.borrow());
-    Some(table.is_whole() && table.nodes().all(|node| node.link.is_up()))
+    Some(table.is_whole() && table.nodes().all(|node| node.link.is_up() && !node.is_silent()))
 }
 
 fn addresses(shares: &[Share]) -> Vec<String> {
@@ -71,7 +72,8 @@ fn addresses(shares: &[Share]) -> Vec<String> {
 impl Inner {
     async fn layout(&self, first: usize) -> Option<Vec<Share>> {
         let table = Arc::clone(&self.table.borrow());
-        let nodes: Vec<_> = table.nodes().filter(|node| node.link.is_up()).collect();
+        let answers = |node: &&Arc<Node>| node.link.is_up() && !node.is_silent();
+        let nodes: Vec<_> = table.nodes().filter(answers).collect();
         let turned = (0..nodes.len()).map(|index| nodes[(index + first) % nodes.len()]);
         for node in turned {
             let Ok(mut connection) = node.link.connection() else { continue };

@@ -17,9 +17,20 @@ use super::settle::{Route, Stop};
 use super::topology::{Primary, Share, Topology, moved};
 use super::verdict::{Redirection, Verdict, judge};
 
+/// How long a look over a cluster waits for one of its nodes.
+const LOOK_PATIENCE: Duration = Duration::from_secs(1);
+
 /// The way to one server or one cluster. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Client(pub(super) Arc<Inner>);
+
+/// What came of a look at a node.
+#[derive(Debug)]
+pub(crate) enum Looked {
+    Answer(Result<Value, EngineError>),
+    /// It does not answer.
+    Silence,
+}
 
 pub(super) struct Inner {
     pub(super) ground: Arc<Ground>,
@@ -42,7 +53,7 @@ impl Client {
         };
         match judge(node.call(command).await) {
             Verdict::Done(value) => Ok(value),
-            Verdict::Failed(error) => Err(self.suspect(error)),
+            Verdict::Failed(error) => Err(self.suspect_node(node, error)),
             Verdict::Again(again) => {
                 let stop = Stop { node: Some(Arc::clone(node)), again };
                 Box::pin(self.settle(Route::Slot(slot), command, stop)).await
@@ -60,11 +71,36 @@ impl Client {
         let node = &primary.node;
         match judge(node.call_directly(command).await) {
             Verdict::Done(value) => Ok(value),
-            Verdict::Failed(error) => Err(self.suspect(foreign_slot(error))),
+            Verdict::Failed(error) => Err(self.suspect_node(node, foreign_slot(error))),
             Verdict::Again(again) => {
                 let stop = Stop { node: Some(Arc::clone(node)), again };
                 Box::pin(self.settle(Route::Node(node), command, stop)).await
             }
+        }
+    }
+
+    /// The same for a look that goes on without nodes that do not answer: none is waited for long, and
+    /// one that is known to be silent not at all.
+    pub(crate) async fn look_at(&self, primary: &Primary, command: &Cmd) -> Looked {
+        if primary.node.is_silent() {
+            return Looked::Silence;
+        }
+        match tokio::time::timeout(LOOK_PATIENCE, self.send_to(primary, command)).await {
+            Ok(Err(EngineError::Transport { outcome_unknown: true, .. })) => Looked::Silence,
+            Ok(answer) => Looked::Answer(answer),
+            Err(_) => {
+                primary.node.fall_silent();
+                self.0.ground.stale.notify_one();
+                Looked::Silence
+            }
+        }
+    }
+
+    /// The same for one slot.
+    pub(crate) async fn look_at_slot(&self, slot: u16, command: &Cmd) -> Looked {
+        match self.primaries().iter().find(|primary| primary.owns(slot)) {
+            Some(owner) => self.look_at(owner, command).await,
+            None => Looked::Silence,
         }
     }
 
@@ -75,6 +111,11 @@ impl Client {
 
     pub(crate) fn primaries(&self) -> Vec<Primary> {
         self.table().primaries().to_vec()
+    }
+
+    /// Which of the primaries owns the slot; the first where none does.
+    pub(crate) fn owner_number(&self, slot: u16) -> usize {
+        self.0.table.borrow().owner_number(slot).unwrap_or_default()
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
@@ -118,6 +159,26 @@ impl Client {
             self.0.ground.stale.notify_one();
         }
         error
+    }
+
+    /// The same of a call that does not block by itself: the node may hang.
+    pub(super) fn suspect_node(&self, node: &Arc<Node>, error: EngineError) -> EngineError {
+        if matches!(error, EngineError::Transport { outcome_unknown: true, .. })
+            && self.is_cluster()
+        {
+            node.fall_silent();
+        }
+        self.suspect(error)
+    }
+
+    /// Whether some node of a cluster is known not to answer.
+    pub(crate) fn has_silent(&self) -> bool {
+        self.is_cluster() && self.0.table.borrow().nodes().any(|node| node.is_silent())
+    }
+
+    /// Whether the node that owns a slot is.
+    pub(crate) fn is_silent(&self, slot: u16) -> bool {
+        self.0.table.borrow().owner(slot).is_some_and(|node| node.is_silent())
     }
 
     /// Believes a `MOVED`: it is newer than the table. The rest of the layout is asked for beside.

@@ -60,7 +60,7 @@ impl Client {
             };
             match judge(outcome) {
                 Verdict::Done(value) => return Ok(value),
-                Verdict::Failed(error) => return Err(self.suspect(error)),
+                Verdict::Failed(error) => return Err(self.suspect_node(&node, error)),
                 Verdict::Again(again) => stop = Stop { node: Some(node), again },
             }
         }

@@ -65,8 +65,12 @@ impl Topology {
     }
 
     pub(super) fn owner(&self, slot: u16) -> Option<&Arc<Node>> {
-        let index = self.owners.get(usize::from(slot))?;
-        self.primaries.get(usize::from(*index)).map(|primary| &primary.node)
+        self.owner_number(slot).map(|number| &self.primaries[number].node)
+    }
+
+    pub(super) fn owner_number(&self, slot: u16) -> Option<usize> {
+        let number = usize::from(*self.owners.get(usize::from(slot))?);
+        (number < self.primaries.len()).then_some(number)
     }
 
     pub(super) fn node_at(&self, address: &Address) -> Option<&Arc<Node>> {

@@ -81,6 +81,8 @@ pub(crate) struct Taken {
     pub(crate) passed: bool,
     /// It stopped before an entry that it might have taken.
     pub(crate) stopped: bool,
+    /// It left entries that it was asked for, since others were known to be better.
+    pub(crate) bounded: bool,
     /// Why something that was taken could not be read.
     pub(crate) broken: Option<EngineError>,
 }
@@ -237,6 +239,7 @@ fn read_queue(
             }
         }
     }
+    taken.bounded |= front.is_some() && places.len() > 0;
     Ok(())
 }
 

@@ -216,8 +216,10 @@ async fn go_round(round: &mut Round<'_>, lanes: &[String], look: Look) -> Result
     let mut rounds = 0;
     while rounds < ROUNDS_MOST {
         let wanted = max - round.taken();
-        if strict {
-            // The exact order needs as many entries of each queue as are wanted.
+        let bounded = std::mem::take(&mut round.bounded);
+        if strict || (bounded && may_look && wanted > 1) {
+            // The exact order needs as many entries of each queue as are wanted. Where entries of
+            // several queues are better in turn, a guess gets one of them at a time.
             view::look(shared, lanes, wanted.min(ITEMS_MOST)).await?;
             looked = true;
         } else if may_look && !shared.views.are_fresh(lanes) {
@@ -229,7 +231,7 @@ async fn go_round(round: &mut Round<'_>, lanes: &[String], look: Look) -> Result
             shared.views.leave_out(lanes, is_silent);
         }
         let places = (round.places, wanted);
-        let slack_ms = shared.options.fifo_slack_ms;
+        let slack_ms = slack_ms(shared, claim);
         let plan = shared.views.plan(claim, lanes, &mut rota, places, (slack_ms, trust));
         if plan.takings.is_empty() && plan.expired.is_empty() {
             if !looked {
@@ -261,6 +263,15 @@ async fn go_round(round: &mut Round<'_>, lanes: &[String], look: Look) -> Result
     Ok(())
 }
 
+/// How far apart entries of all lanes of a claim may be and count as equal; 0: the order is exact.
+fn slack_ms(shared: &Shared, claim: &Claim) -> u32 {
+    let lanes = claim.lanes.iter();
+    let slacks = lanes.map(|share| near::slack_ms(shared, &claim.namespace, &share.lane));
+    // Where that is not known they are told apart, and yet not looked at one by one.
+    let least = slacks.min().unwrap_or_default().max(1);
+    least.min(shared.options.fifo_slack_ms)
+}
+
 struct Round<'a> {
     shared: &'a Arc<Shared>,
     entered: &'a Entered,
@@ -274,6 +285,8 @@ struct Round<'a> {
     full: bool,
     /// The last calls met members of flows that let none be claimed.
     passed: bool,
+    /// The last calls left entries that others were known to be better than.
+    bounded: bool,
     /// Something that stands under limits was left where it is.
     left_behind: bool,
     /// The worker counts as silent.
@@ -293,6 +306,7 @@ impl<'a> Round<'a> {
             bytes: 0,
             full: false,
             passed: false,
+            bounded: false,
             left_behind: false,
             late: false,
             tasks: Vec::new(),
@@ -384,6 +398,7 @@ impl<'a> Round<'a> {
     ) -> Result<(), EngineError> {
         let taken = taken?;
         self.passed |= taken.passed;
+        self.bounded |= taken.bounded;
         self.left_behind |= taken.left_behind;
         self.late |= taken.late;
         expired.extend(taken.expired);

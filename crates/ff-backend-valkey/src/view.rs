@@ -448,11 +448,15 @@ impl Queue {
     /// have got theirs: evenly up to the one that is known ahead, and behind that by the slack each,
     /// so that claims spread over queues. The store sees to it that nothing is taken before what is
     /// older by more than the slack.
+    ///
+    /// By more than the slack each it is never put off: entries are not even where priorities differ, and
+    /// one that is thought worse than it is would be passed over for another queue's.
     fn expected(&self, slack_ms: u32) -> i64 {
         let ((known, ahead), promised) = (self.ahead, self.promised);
         if promised < known {
             let share = i64::from(promised + 1);
-            return self.floor + (ahead - self.floor).max(0) * share / i64::from(known);
+            let evenly = (ahead - self.floor).max(0) / i64::from(known);
+            return self.floor + share * evenly.min(i64::from(slack_ms));
         }
         let aged = i64::from(promised - known) * i64::from(slack_ms);
         ahead.max(self.floor).saturating_add(aged)
@@ -576,6 +580,17 @@ mod tests {
         assert_eq!(rank(&queue), Some(1310));
         queue.take();
         assert_eq!(rank(&queue), Some(1410), "by the slack each");
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_thought_much_worse_than_what_was_seen() {
+        let mut queue = queue(40);
+        let far_ahead = Front { first: candidate(1000), behind: 40, ahead: (31, 9_000_000) };
+        queue.learn(&far_ahead, 0);
+        queue.take();
+        assert_eq!(rank(&queue), Some(1100));
+        queue.take();
+        assert_eq!(rank(&queue), Some(1200));
     }
 
     #[test]

@@ -244,6 +244,40 @@ async fn claims_take_the_best(url: &str) {
     }
 }
 
+/// Runs of better ones stand in one queue and then in the other, so that none tells what the next of it
+/// is: every claim gets the best of all that is left.
+async fn claims_pass_nobody_over(url: &str) {
+    const EACH: u16 = 20;
+    let store = open(url).await;
+    let mut left: Vec<u16> = Vec::new();
+    for number in 0..2 * EACH {
+        // All numbers once, in an order that is not even.
+        let priority = number * 17 % (2 * EACH);
+        let execution_id = ExecutionId::new(number / 3 % 2, Uuid::now_v7());
+        store.call(Submit { execution_id, ..work(&store, priority.into()) }).await.unwrap();
+        left.push(priority);
+    }
+    left.sort_unstable_by(|a, b| b.cmp(a));
+    let mut sizes = [2, 3, 2, 5, 1, 2, 9].into_iter().cycle();
+    while !left.is_empty() {
+        let max = sizes.next().unwrap();
+        let best: Vec<u16> = left.drain(..left.len().min(max as usize)).collect();
+        assert_eq!(priorities(&store, max).await, best, "of {max}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_of_several_pass_nobody_over() {
+    let server = Server::start(ServerOptions::default());
+    claims_pass_nobody_over(&server.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_of_several_pass_nobody_over_in_a_cluster() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    claims_pass_nobody_over(&cluster.url()).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_of_many_takes_the_best_and_in_order() {
     let server = Server::start(ServerOptions::default());

@@ -11,19 +11,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ff_core::error::EngineError;
 
 use crate::store::Shared;
+use crate::upsets::Upsets;
 use crate::{keyring, partitions};
 
 /// Counts how often it was noticed that logs are shorter than they were.
-#[derive(Debug, Default)]
-pub(crate) struct Emptied(AtomicU64);
+#[derive(Debug)]
+pub(crate) struct Emptied {
+    times: AtomicU64,
+    upsets: Upsets,
+}
 
 impl Emptied {
+    pub(crate) fn new(upsets: &Upsets) -> Self {
+        Self { times: AtomicU64::new(0), upsets: upsets.clone() }
+    }
+
     pub(crate) fn times(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.times.load(Ordering::Relaxed)
     }
 
     pub(crate) fn note(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.times.fetch_add(1, Ordering::Relaxed);
+        self.upsets.note();
     }
 }
 

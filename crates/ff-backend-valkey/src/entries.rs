@@ -14,6 +14,7 @@ use ff_core::state::Document;
 use crate::net::{NetDocument, last_of_each};
 use crate::read::Known;
 use crate::record::Entry;
+use crate::upsets::{UntilUpset, Upsets};
 
 /// Records of one generation; about twice as many are kept.
 const GENERATION: usize = 8192;
@@ -61,15 +62,15 @@ const ROWS_OF_FLOW: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Entries {
-    known: Mutex<Recent<ExecutionId, Remembered<Arc<Entry>>>>,
+    known: UntilUpset<Recent<ExecutionId, Remembered<Arc<Entry>>>>,
     /// What a commit found absent.
     absent: Mutex<Recent<ExecutionId, ()>>,
 }
 
 impl Entries {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(upsets: &Upsets) -> Self {
         Self {
-            known: Mutex::new(Recent::new(GENERATION)),
+            known: UntilUpset::new(upsets, || Recent::new(GENERATION)),
             absent: Mutex::new(Recent::new(GENERATION)),
         }
     }
@@ -89,12 +90,12 @@ impl Entries {
     }
 
     pub(crate) fn get(&self, id: ExecutionId) -> Option<Arc<Entry>> {
-        self.lock().get(&id).map(|remembered| remembered.record)
+        self.known.with(|known| known.get(&id)).map(|remembered| remembered.record)
     }
 
     /// What is known beside a record of this revision.
     pub(crate) fn beside(&self, id: ExecutionId, revision: u64) -> Beside {
-        let remembered = self.lock().get(&id);
+        let remembered = self.known.with(|known| known.get(&id));
         let current = remembered.filter(|r| r.record.execution.revision == revision);
         current.map(|r| Beside { rows: r.rows, ended: r.ended }).unwrap_or_default()
     }
@@ -127,7 +128,8 @@ impl Entries {
         }
         let known = since.map(|since| self.beside(execution.id, since)).unwrap_or_default();
         let remembered = Remembered::new(Arc::clone(entry), known.rows, changes);
-        self.lock().keep(execution.id, Remembered { ended: ended.to_vec(), ..remembered });
+        let remembered = Remembered { ended: ended.to_vec(), ..remembered };
+        self.known.with(|known| known.keep(execution.id, remembered));
     }
 
     /// Keeps what a claim has made of a record.
@@ -136,16 +138,12 @@ impl Entries {
     }
 
     pub(crate) fn forget(&self, id: ExecutionId) {
-        self.lock().forget(&id);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Recent<ExecutionId, Remembered<Arc<Entry>>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.with(|known| known.forget(&id));
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Documents(Mutex<Recent<DocumentId, RememberedDocument>>);
+pub(crate) struct Documents(UntilUpset<Recent<DocumentId, RememberedDocument>>);
 
 /// A document, and rows beside it as they are at its revision.
 #[derive(Debug, Clone)]
@@ -184,17 +182,17 @@ impl Rows {
 }
 
 impl Documents {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(Recent::new(DOCUMENTS)))
+    pub(crate) fn new(upsets: &Upsets) -> Self {
+        Self(UntilUpset::new(upsets, || Recent::new(DOCUMENTS)))
     }
 
     pub(crate) fn get(&self, id: &DocumentId) -> Option<Arc<Document>> {
-        self.lock().get(id).map(|remembered| remembered.document)
+        self.0.with(|known| known.get(id)).map(|remembered| remembered.document)
     }
 
     /// A row beside a document at its revision, if it is remembered whether there is one.
     pub(crate) fn row(&self, document: &Document, key: &RowKey) -> Option<Option<Bytes>> {
-        let remembered = self.lock().get(&document.id)?;
+        let remembered = self.0.with(|known| known.get(&document.id))?;
         if remembered.document.revision != document.revision {
             return None;
         }
@@ -203,30 +201,27 @@ impl Documents {
 
     /// Keeps what the store has now.
     pub(crate) fn keep(&self, document: Arc<Document>, known: Rows) {
-        let mut documents = self.lock();
-        let before = documents.get(&document.id);
-        let before = before.filter(|before| Some(before.document.revision) == known.before);
-        let rows = match before {
-            Some(before) => before.rows,
-            None => {
-                let is_flow = document.id.kind == DocumentKind::Flow;
-                Arc::new(Mutex::new(Recent::new(if is_flow { ROWS_OF_FLOW } else { ROWS })))
-            }
-        };
-        let mut kept = rows.lock().unwrap_or_else(PoisonError::into_inner);
-        known.outdated.iter().for_each(|key| kept.forget(key));
-        known.rows.into_iter().for_each(|(key, bytes)| kept.keep(key, bytes));
-        drop(kept);
-        documents.keep(document.id.clone(), RememberedDocument { document, rows });
+        self.0.with(|documents| {
+            let before = documents.get(&document.id);
+            let before = before.filter(|before| Some(before.document.revision) == known.before);
+            let rows = before.map_or_else(|| rows_beside(&document), |before| before.rows);
+            let mut kept = rows.lock().unwrap_or_else(PoisonError::into_inner);
+            known.outdated.iter().for_each(|key| kept.forget(key));
+            known.rows.into_iter().for_each(|(key, bytes)| kept.keep(key, bytes));
+            drop(kept);
+            documents.keep(document.id.clone(), RememberedDocument { document, rows });
+        });
     }
 
     pub(crate) fn forget(&self, id: &DocumentId) {
-        self.lock().forget(id);
+        self.0.with(|documents| documents.forget(id));
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Recent<DocumentId, RememberedDocument>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Room for the rows of a document of which none is known.
+fn rows_beside(document: &Document) -> Arc<Mutex<Recent<RowKey, Option<Bytes>>>> {
+    let is_flow = document.id.kind == DocumentKind::Flow;
+    Arc::new(Mutex::new(Recent::new(if is_flow { ROWS_OF_FLOW } else { ROWS })))
 }
 
 #[cfg(test)]
@@ -238,7 +233,7 @@ mod tests {
 
     #[test]
     fn rows_are_remembered_as_long_as_nobody_else_writes() {
-        let documents = Documents::new();
+        let documents = Documents::new(&Upsets::default());
         let key = |n| RowKey::numbered(Family::Slot, n);
         let row = |n: u32| (key(n), Some(Bytes::from(vec![n as u8])));
         let rows = |before, rows| Rows { before, rows, outdated: Vec::new() };

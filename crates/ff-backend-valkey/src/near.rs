@@ -18,6 +18,7 @@ use ff_core::time::TimestampMs;
 
 use crate::read;
 use crate::store::Shared;
+use crate::together::Together;
 
 /// How long a fact counts.
 const FRESH: Duration = Duration::from_secs(1);
@@ -31,13 +32,13 @@ type Fact = (Instant, Option<Arc<Document>>);
 #[derive(Debug)]
 pub(crate) struct Near {
     facts: Mutex<Recent<DocumentId, Fact>>,
-    /// Claims that want to read wait for each other: one read serves all of a worker.
-    turn: tokio::sync::Mutex<()>,
+    /// Claims of a namespace that want to read wait for each other: one read serves all of a worker.
+    turns: Mutex<Recent<Namespace, Arc<Together>>>,
 }
 
 impl Near {
     pub(crate) fn new() -> Self {
-        Self { facts: Mutex::new(Recent::new(FACTS)), turn: tokio::sync::Mutex::default() }
+        Self { facts: Mutex::new(Recent::new(FACTS)), turns: Mutex::new(Recent::new(FACTS)) }
     }
 
     /// What there is, or that there is nothing, if that was seen a moment ago.
@@ -66,6 +67,15 @@ impl Near {
 
     pub(crate) fn forget(&self, id: &DocumentId) {
         self.lock().forget(id);
+    }
+
+    fn turn_of(&self, namespace: &Namespace) -> Arc<Together> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.get(namespace).unwrap_or_else(|| {
+            let turn = Arc::<Together>::default();
+            turns.keep(namespace.clone(), Arc::clone(&turn));
+            turn
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Recent<DocumentId, Fact>> {
@@ -138,14 +148,9 @@ pub(crate) async fn gate_since(
     claim: &Claim,
     since: Instant,
 ) -> Result<Gate, EngineError> {
-    if let Some(gate) = remembered(shared, claim, since) {
-        return Ok(gate?);
-    }
-    let _turn = shared.near.turn.lock().await;
-    if let Some(gate) = remembered(shared, claim, since) {
-        return Ok(gate?);
-    }
-    read_gate(shared, claim).await
+    let known = || remembered(shared, claim, since);
+    let read = async { read_gate(shared, claim).await };
+    Ok(shared.near.turn_of(&claim.namespace).ask(known, read).await??)
 }
 
 /// By what has been seen since; none: something has not.
@@ -159,7 +164,7 @@ fn remembered(shared: &Shared, claim: &Claim, since: Instant) -> Option<Result<G
     machine::gate(&overlay, claim, now).ok()
 }
 
-async fn read_gate(shared: &Shared, claim: &Claim) -> Result<Gate, EngineError> {
+async fn read_gate(shared: &Shared, claim: &Claim) -> Result<Result<Gate, Refusal>, EngineError> {
     let home = Home::Namespace(claim.namespace.clone());
     let mut overlay = Overlay::new(Arc::clone(&shared.settings));
     let ids = facts_of(claim, &overlay);
@@ -171,7 +176,7 @@ async fn read_gate(shared: &Shared, claim: &Claim) -> Result<Gate, EngineError> 
         overlay.supply_document(id, found);
     }
     let lacks = |needs| EngineError::bug(format!("a claim still lacks {needs:?}"));
-    Ok(machine::gate(&overlay, claim, now).map_err(lacks)??)
+    machine::gate(&overlay, claim, now).map_err(lacks)
 }
 
 /// What a claim rests on: it asks for all of it at once.

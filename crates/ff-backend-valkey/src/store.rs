@@ -92,15 +92,17 @@ impl ValkeyStore {
         let settings = Settings { retention: options.retention, ..Settings::new(LABEL, counts) };
         let clocks = client.is_cluster().then_some(counts);
         let rooms = Rooms::new(client.primaries().len());
+        let entries = Entries::new(client.upsets());
+        let documents = Documents::new(client.upsets());
         let shared = Shared {
             clock: Clock::new(options.clock, clocks),
             homes: Homes::new(&counts),
-            emptied: Emptied::default(),
+            emptied: Emptied::new(client.upsets()),
             client,
             keys,
             settings: Arc::new(settings),
-            entries: Entries::new(),
-            documents: Documents::new(),
+            entries,
+            documents,
             near: Near::new(),
             classes: Classes::new(),
             views: Views::default(),

@@ -21,6 +21,7 @@ use crate::everywhere::{Missing, Tour};
 use crate::keys::split_queue;
 use crate::reply;
 use crate::store::Shared;
+use crate::together::Together;
 
 /// A view that is older is looked at anew before a claim: work of a higher priority elsewhere is
 /// passed over no longer than that.
@@ -126,7 +127,7 @@ pub(crate) struct Plan {
 pub(crate) struct Views {
     lanes: Mutex<HashMap<String, LaneView>>,
     /// Claims that want to look wait for each other: one look serves all.
-    turn: tokio::sync::Mutex<()>,
+    turn: Together,
 }
 
 #[derive(Debug, Default)]
@@ -482,11 +483,8 @@ pub(crate) async fn look_since(
     lanes: &[String],
     since: Instant,
 ) -> Result<(), EngineError> {
-    let _turn = shared.views.turn.lock().await;
-    if shared.views.are_newer(lanes, since) {
-        return Ok(());
-    }
-    look(shared, lanes, 0).await
+    let known = || shared.views.are_newer(lanes, since).then_some(());
+    shared.views.turn.ask(known, look(shared, lanes, 0)).await
 }
 
 /// Looks at the queues of some lanes in all partitions, at up to `most` entries of each (0: only at

@@ -13,6 +13,7 @@ use super::load;
 use super::obstacle::Obstacle;
 use crate::library::Library;
 use crate::options::{Durability, ValkeyOptions};
+use crate::upsets::Upsets;
 
 pub(super) struct Ground {
     pub(super) connector: Connector,
@@ -22,6 +23,7 @@ pub(super) struct Ground {
     pub(super) call_timeout: Duration,
     /// Rung when the layout of the cluster may have changed.
     pub(super) stale: Notify,
+    pub(super) upsets: Upsets,
     closed: watch::Sender<bool>,
 }
 
@@ -38,6 +40,7 @@ impl Ground {
             durability: options.durability,
             call_timeout: options.call_timeout,
             stale: Notify::new(),
+            upsets: Upsets::default(),
             closed: watch::Sender::new(false),
         }
     }

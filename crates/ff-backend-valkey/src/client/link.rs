@@ -138,6 +138,7 @@ impl Keeper {
 
     /// A closed link stays closed.
     fn publish(&self, new: State) {
+        self.ground.upsets.note();
         self.state.send_if_modified(|state| {
             let is_open = !matches!(state, State::Closed);
             if is_open {

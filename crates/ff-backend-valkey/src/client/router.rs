@@ -16,6 +16,7 @@ use super::node::Node;
 use super::settle::{Route, Stop};
 use super::topology::{Primary, Share, Topology, moved};
 use super::verdict::{Redirection, Verdict, judge};
+use crate::upsets::Upsets;
 
 /// How long a look over a cluster waits for one of its nodes.
 const LOOK_PATIENCE: Duration = Duration::from_secs(1);
@@ -107,6 +108,11 @@ impl Client {
     /// A connection of its own, for commands that block. It follows the slot.
     pub(crate) async fn dedicated(&self, slot: u16) -> Result<Dedicated, EngineError> {
         Dedicated::open(self.clone(), slot).await
+    }
+
+    /// Counts the moments after which a store may have forgotten what it said.
+    pub(crate) fn upsets(&self) -> &Upsets {
+        &self.0.ground.upsets
     }
 
     pub(crate) fn primaries(&self) -> Vec<Primary> {
@@ -207,6 +213,7 @@ impl Client {
 impl Inner {
     /// The table after `table`; nodes that stay keep their connections.
     pub(super) fn next(&self, table: &Topology, shares: Vec<Share>) -> Topology {
+        self.ground.upsets.note();
         Topology::new(table.generation + 1, shares, |address| {
             let known = table.node_at(address).map(Arc::clone);
             known.unwrap_or_else(|| Node::start(&self.ground, address, None))

@@ -16,6 +16,7 @@ mod frames;
 mod load;
 mod options;
 mod owner;
+mod passed;
 mod query;
 mod queues;
 mod readers;

@@ -1,5 +1,6 @@
 //! Loads what a batch needs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,11 +20,11 @@ use crate::records::Records;
 use crate::statements;
 
 /// Loads all needs into the overlay. Candidates of a claim come with their records and payloads,
-/// since the claim will ask for them next.
+/// since the claim will ask for them next. What is due and rests is left out.
 pub(crate) fn load(
     connection: &Connection,
-    queues: &mut Queues,
-    records: &mut Records,
+    (queues, records): (&mut Queues, &mut Records),
+    resting: &HashSet<Subject>,
     needs: &Needs,
     overlay: &mut Overlay,
 ) -> Result<(), EngineError> {
@@ -32,14 +33,16 @@ pub(crate) fn load(
             Need::Execution(id) => supply_execution(connection, records, *id, overlay)?,
             Need::Document(id) => supply_document(connection, records, id, overlay)?,
             Need::Payload(id) => supply_payload(connection, *id, overlay)?,
-            Need::Result(id) => overlay.supply_result(*id, newest_result(connection, *id)?),
+            Need::Result(id) => supply_result(connection, *id, overlay)?,
             Need::Dedup(key) => {
                 let record = dedup(connection, key)?;
                 overlay.supply_dedup(key.clone(), record);
             }
             Need::Due(home, now, most) => {
-                let ids = due(connection, home.as_ref(), *now, *most)?;
-                let complete = ids.len() <= *most;
+                let due = due(connection, home.as_ref(), (*now, *most), resting);
+                let due = due.map_err(|error| fault(&error))?;
+                let complete = due.len() <= *most;
+                let ids = due.into_iter().map(|(_, of)| of).collect();
                 overlay.supply_due(home.clone(), ids, complete);
             }
             Need::Row(id, key) => {
@@ -72,7 +75,13 @@ fn supply_execution(
     }
     let found = match records.get(id) {
         Some(kept) => Some(kept),
-        None => execution(connection, id)?.map(Arc::new),
+        None => match read_execution(connection, id)?.transpose() {
+            Ok(found) => found.map(Arc::new),
+            Err(why) => {
+                overlay.supply_broken(id.into(), why);
+                return Ok(());
+            }
+        },
     };
     overlay.supply_execution(id, found);
     Ok(())
@@ -89,11 +98,17 @@ fn supply_document(
     }
     let found = match records.document(id) {
         Some(kept) => kept,
-        None => {
-            let found = document(connection, id)?.map(Arc::new);
-            records.keep_document(id.clone(), found.clone());
-            found
-        }
+        None => match read_document(connection, id)?.transpose() {
+            Ok(found) => {
+                let found = found.map(Arc::new);
+                records.keep_document(id.clone(), found.clone());
+                found
+            }
+            Err(why) => {
+                overlay.supply_broken(id.into(), why);
+                return Ok(());
+            }
+        },
     };
     overlay.supply_document(id.clone(), found);
     Ok(())
@@ -110,38 +125,64 @@ fn supply_payload(
     Ok(())
 }
 
+/// The result of the newest attempt.
+fn supply_result(
+    connection: &Connection,
+    id: ExecutionId,
+    overlay: &mut Overlay,
+) -> Result<(), EngineError> {
+    let attempt = match read_execution(connection, id)?.transpose() {
+        Ok(execution) => execution.and_then(|execution| execution.attempt),
+        Err(why) => {
+            overlay.supply_broken(id.into(), why);
+            return Ok(());
+        }
+    };
+    let newest = match attempt {
+        Some(attempt) => result(connection, id, Some(attempt.index))?,
+        None => None,
+    };
+    overlay.supply_result(id, newest);
+    Ok(())
+}
+
 pub(crate) fn execution(
     connection: &Connection,
     id: ExecutionId,
 ) -> Result<Option<Execution>, EngineError> {
-    let bytes: Option<Result<Execution, EngineError>> = connection
-        .prepare_cached(statements::load_execution)
-        .and_then(|mut statement| {
-            statement
-                .query_row(params![id.to_bytes()], |row| {
-                    Ok(decode_execution(row.get_ref(0)?.as_blob()?))
-                })
-                .optional()
-        })
-        .map_err(|error| fault(&error))?;
-    bytes.transpose()
+    read_execution(connection, id)?.transpose()
 }
 
 pub(crate) fn document(
     connection: &Connection,
     id: &DocumentId,
 ) -> Result<Option<Document>, EngineError> {
-    let found: Option<Result<Document, EngineError>> = connection
+    read_document(connection, id)?.transpose()
+}
+
+/// A record, or why this one cannot be read; the error around both is of the whole store.
+type Found<T> = Result<Option<Result<T, EngineError>>, EngineError>;
+
+fn read_execution(connection: &Connection, id: ExecutionId) -> Found<Execution> {
+    let record = |row: &Row<'_>| Ok(blob(row)?.and_then(decode_execution));
+    connection
+        .prepare_cached(statements::load_execution)
+        .and_then(|mut statement| statement.query_row(params![id.to_bytes()], record).optional())
+        .map_err(|error| fault(&error))
+}
+
+fn read_document(connection: &Connection, id: &DocumentId) -> Found<Document> {
+    let record = |row: &Row<'_>| Ok(blob(row)?.and_then(decode_document));
+    connection
         .prepare_cached(statements::load_document)
-        .and_then(|mut statement| {
-            statement
-                .query_row(params![id.to_string()], |row| {
-                    Ok(decode_document(row.get_ref(0)?.as_blob()?))
-                })
-                .optional()
-        })
-        .map_err(|error| fault(&error))?;
-    found.transpose()
+        .and_then(|mut statement| statement.query_row(params![id.to_string()], record).optional())
+        .map_err(|error| fault(&error))
+}
+
+/// The bytes of a record, unless something else stands in their place.
+fn blob<'a>(row: &'a Row<'_>) -> rusqlite::Result<Result<&'a [u8], EngineError>> {
+    let found = row.get_ref(0)?.as_blob();
+    Ok(found.map_err(|error| EngineError::corruption(format!("the record is no blob: {error}"))))
 }
 
 /// How many executions that belong to a document are in which state.
@@ -156,14 +197,6 @@ pub(crate) fn tally(connection: &Connection, id: &DocumentId) -> Result<MemberCo
         Ok(counts)
     };
     read().map_err(|error: rusqlite::Error| fault(&error))
-}
-
-/// The result of the newest attempt.
-fn newest_result(connection: &Connection, id: ExecutionId) -> Result<Option<Content>, EngineError> {
-    let Some(attempt) = execution(connection, id)?.and_then(|execution| execution.attempt) else {
-        return Ok(None);
-    };
-    result(connection, id, Some(attempt.index))
 }
 
 /// The result of an attempt, or of the newest that has one.
@@ -239,40 +272,38 @@ fn dedup(connection: &Connection, key: &DedupKey) -> Result<Option<DedupRecord>,
     }))
 }
 
-/// One more than asked for, so that the caller sees whether there is more.
-fn due(
+/// What is due and does not rest, oldest first. One more than asked for, so that the caller sees whether
+/// there is more.
+pub(crate) fn due(
     connection: &Connection,
     home: Option<&Home>,
-    now: TimestampMs,
-    most: usize,
-) -> Result<Vec<Subject>, EngineError> {
-    let limit = most as i64 + 1;
+    (now, most): (TimestampMs, usize),
+    resting: &HashSet<Subject>,
+) -> rusqlite::Result<Vec<(i64, Subject)>> {
+    let limit = (most + 1 + resting.len()) as i64;
     // The last two bytes of an id are its partition.
     let partition = home.and_then(Home::flow_partition);
     let tail = partition.map(u16::to_be_bytes);
-    let find = || {
-        let mut found = Vec::new();
-        if home.is_none() || partition.is_some() {
-            let mut executions = connection.prepare_cached(statements::load_due)?;
-            let executions = executions.query_map(params![now.0, limit, tail], |row| {
-                Ok((row.get::<_, i64>(0)?, Subject::Execution(id_at(row, 1)?)))
-            })?;
-            found = executions.collect::<Result<Vec<_>, _>>()?;
-        }
-        let mut documents = connection.prepare_cached(statements::load_due_documents)?;
-        let home = home.map(Home::to_string);
-        let documents = documents.query_map(params![now.0, limit, home], |row| {
-            Ok((row.get::<_, i64>(0)?, Subject::Document(document_at(row, 1)?)))
+    let mut found = Vec::new();
+    if home.is_none() || partition.is_some() {
+        let mut executions = connection.prepare_cached(statements::load_due)?;
+        let executions = executions.query_map(params![now.0, limit, tail], |row| {
+            Ok((row.get::<_, i64>(0)?, Subject::Execution(id_at(row, 1)?)))
         })?;
-        for document in documents {
-            found.push(document?);
-        }
-        Ok(found)
-    };
-    let mut found = find().map_err(|error: rusqlite::Error| fault(&error))?;
+        found = executions.collect::<Result<Vec<_>, _>>()?;
+    }
+    let mut documents = connection.prepare_cached(statements::load_due_documents)?;
+    let home = home.map(Home::to_string);
+    let documents = documents.query_map(params![now.0, limit, home], |row| {
+        Ok((row.get::<_, i64>(0)?, Subject::Document(document_at(row, 1)?)))
+    })?;
+    for document in documents {
+        found.push(document?);
+    }
+    found.retain(|(_, of)| !resting.contains(of));
     found.sort_unstable();
     found.truncate(most + 1);
-    Ok(found.into_iter().map(|(_, of)| of).collect())
+    Ok(found)
 }
 
 /// The merged front of the queues that a view covers.

@@ -9,9 +9,8 @@ use ff_core::id::{DocumentId, ExecutionId, Subject};
 use ff_core::limits;
 use ff_core::machine::{Need, Needs, Overlay, Settings, consult};
 use ff_core::read::{
-    Answer, Attempts, Context, Dues, Events, Filter, FlowSnapshot, Kids, Leaf, ListAttempts,
-    ListEvents, ListFlowEvents, Listed, Page, Query, ReadResult, Record, Search, SearchPosition,
-    Seen, Walk,
+    Answer, Attempts, Context, Events, Filter, FlowSnapshot, Kids, Leaf, ListAttempts, ListEvents,
+    ListFlowEvents, Listed, Page, Query, ReadResult, Record, Search, SearchPosition, Seen, Walk,
 };
 use ff_core::state::{Execution, ListingPosition};
 use ff_core::time::TimestampMs;
@@ -21,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::error::fault;
 use crate::fleet::{self, Around};
 use crate::load::{self, document_at, id_at, uuid_at};
-use crate::{audit, frames, routes, schema, statements, writer};
+use crate::{audit, frames, routes, schema, statements};
 
 /// Rows that one page reads: one more than it looks at, to see whether there are more.
 const LOOK_AHEAD: u32 = limits::SEARCH_LOOK_AHEAD + 1;
@@ -82,10 +81,6 @@ pub(crate) fn answer(
         | Query::ListLanes(_) => fleet::answer(connection, query, now)?,
         Query::ReadStream(q) => Answer::ReadStream(frames::page(connection, &q.range(), now)?),
         Query::ReadSummary(q) => Answer::ReadSummary(frames::summary(connection, q, now)?),
-        Query::Due(_) => {
-            let due = writer::next_due(connection).map_err(|error| fault(&error))?;
-            Answer::Due(Dues { items: due.map(|at| (None, at)).into_iter().collect(), now })
-        }
         Query::Audit(_) => Answer::Audit(audit::audit(connection, now)?),
         other => {
             let consulted = |overlay: &Overlay| consult(overlay, other, now);

@@ -1,5 +1,6 @@
 //! The store: what the rest of the process holds.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,7 @@ use ff_core::errand::Errands;
 use ff_core::error::EngineError;
 use ff_core::machine::Settings;
 use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
-use ff_core::read::{Answer, Followed, Query, Repaired, Topic};
+use ff_core::read::{Answer, Dues, Followed, Query, Repaired, Topic};
 use ff_core::tails::Tails;
 use ff_core::tally::Tally;
 use ff_core::time::TimestampMs;
@@ -23,6 +24,7 @@ use crate::clock::SteadyClock;
 use crate::error::{OpenError, fault};
 use crate::options::SqliteOptions;
 use crate::owner::Ownership;
+use crate::passed::PassedOver;
 use crate::queues::Queues;
 use crate::readers::{Readers, closed};
 use crate::stats::{Counters, Stats};
@@ -74,7 +76,8 @@ impl SqliteStore {
             settings: Arc::new(settings),
             clock: SteadyClock::new(options.clock, latest),
             events: watch::Sender::new(last_event),
-            timers: watch::Sender::new(writer::next_due(&connection)?),
+            timers: watch::Sender::new(writer::next_due(&connection, &HashSet::new())?),
+            passed: PassedOver::default(),
             tails: Tails::default(),
             counters: Counters::default(),
             errands: Errands::default(),
@@ -124,6 +127,16 @@ impl SqliteStore {
                 .map_err(|error| fault(&error))
         };
         self.read(size).await
+    }
+
+    /// When time has something to do next.
+    async fn next_due(&self, now: TimestampMs) -> Result<Answer, EngineError> {
+        let resting = self.shared.passed.resting(now);
+        let next = move |connection: &Connection| {
+            writer::next_due(connection, &resting).map_err(|error| fault(&error))
+        };
+        let items = self.read(next).await?.map(|at| (None, at)).into_iter().collect();
+        Ok(Answer::Due(Dues { items, now }))
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -199,6 +212,9 @@ impl Backend for SqliteStore {
         Box::pin(async move {
             query.check(&self.shared.settings.partitions)?;
             let now = self.shared.clock.now();
+            if matches!(query, Query::Due(_)) {
+                return self.next_due(now).await;
+            }
             let settings = Arc::clone(&self.shared.settings);
             self.read(move |connection| query::answer(connection, &settings, &query, now)).await
         })

@@ -4,6 +4,7 @@
 //! arrived while the one before was written. Claims that found nothing stay with the writer, and
 //! the commit that makes work for them puts them into the next batch.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use ff_core::capability::Capabilities;
 use ff_core::errand::Errands;
 use ff_core::error::EngineError;
-use ff_core::id::DocumentId;
+use ff_core::id::{DocumentId, Subject};
 use ff_core::machine::Settings;
 use ff_core::operation::{Claim, Claimed, Command, Reconcile, Reconciled, Reply, Trim, Trimmed};
 use ff_core::read::Repaired;
@@ -26,6 +27,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::clock::SteadyClock;
 use crate::error::{commit_fault, fault};
+use crate::passed::PassedOver;
 use crate::queues::Queues;
 use crate::records::Records;
 use crate::stats::Counters;
@@ -77,6 +79,8 @@ pub(crate) struct Shared {
     pub(crate) events: watch::Sender<u64>,
     /// The earliest timer.
     pub(crate) timers: watch::Sender<Option<TimestampMs>>,
+    /// What is due and is passed over.
+    pub(crate) passed: PassedOver,
     /// Who waits for output.
     pub(crate) tails: Tails,
     pub(crate) counters: Counters,
@@ -211,6 +215,11 @@ impl Writer {
                 if !outcome.writes.events.is_empty() {
                     self.shared.events.send_replace(self.last_event);
                 }
+                // Who ticked asks next what is due.
+                if !outcome.passed.is_empty() {
+                    self.shared.passed.note(outcome.passed, self.shared.clock.now());
+                    self.look_at_timers();
+                }
                 self.answer(askers, outcome.answers);
                 self.publish(&outcome.writes);
             }
@@ -260,12 +269,13 @@ impl Writer {
 
     fn run_batch(&mut self, jobs: Vec<Job>) -> Result<(Outcome, u64), EngineError> {
         let now = self.shared.clock.now();
+        let resting = self.shared.passed.resting(now);
         let mut batch = Batch::new(Arc::clone(&self.shared.settings), jobs);
         let mut needs = batch.first_needs();
         loop {
-            let (queues, records) = (&mut self.queues, &mut self.records);
+            let kept = (&mut self.queues, &mut self.records);
             batch.overlay().supply_keyring(Arc::clone(&self.keyring));
-            load::load(&self.connection, queues, records, &needs, batch.overlay())?;
+            load::load(&self.connection, kept, &resting, &needs, batch.overlay())?;
             let mut last_event = self.last_event;
             let outcome = batch.run(now, || {
                 last_event += 1;
@@ -308,20 +318,24 @@ impl Writer {
     /// Tells those who wait for time or for work.
     fn publish(&mut self, writes: &Writes) {
         if writes.moves_timers() {
-            match next_due(&self.connection) {
-                Ok(due) => {
-                    self.shared
-                        .timers
-                        .send_if_modified(|known| std::mem::replace(known, due) != due);
-                }
-                Err(error) => tracing::warn!(%error, "the next timer could not be read"),
-            }
+            self.look_at_timers();
         }
         if !self.shared.tails.is_empty() {
             writes.output().for_each(|id| self.shared.tails.tell(id));
         }
         self.wake_claims(writes);
         self.wake_lanes(writes);
+    }
+
+    /// Tells when time has something to do next.
+    fn look_at_timers(&self) {
+        let resting = self.shared.passed.resting(self.shared.clock.now());
+        match next_due(&self.connection, &resting) {
+            Ok(due) => {
+                self.shared.timers.send_if_modified(|known| std::mem::replace(known, due) != due);
+            }
+            Err(error) => tracing::warn!(%error, "the next timer could not be read"),
+        }
     }
 
     /// A worker that drains waits for nothing.
@@ -443,7 +457,8 @@ impl Writer {
         } else {
             self.queues.rolled_back();
         }
-        if let Ok(due) = next_due(&self.connection) {
+        self.shared.passed.forget();
+        if let Ok(due) = next_due(&self.connection, &HashSet::new()) {
             self.shared.timers.send_replace(due);
         }
         while let Some(waiter) = self.waiting.pop() {
@@ -496,14 +511,14 @@ impl Intake {
 
 fn as_reply(answer: Answer) -> Result<Reply, EngineError> {
     match answer {
-        Answer::Reply(reply) => reply.map_err(EngineError::from),
+        Answer::Reply(reply) => reply,
         Answer::Claimed(_) => Err(EngineError::bug("tasks for a command")),
     }
 }
 
 fn as_tasks(answer: Answer) -> Tasks {
     match answer {
-        Answer::Claimed(claimed) => claimed.map_err(EngineError::from),
+        Answer::Claimed(claimed) => claimed,
         Answer::Reply(_) => Err(EngineError::bug("a reply for a claim")),
     }
 }
@@ -521,10 +536,17 @@ fn refuse(askers: Vec<Asker>, error: &EngineError) {
     }
 }
 
-/// The earliest timer in the table.
-pub(crate) fn next_due(connection: &Connection) -> rusqlite::Result<Option<TimestampMs>> {
+/// The earliest timer of what does not rest.
+pub(crate) fn next_due(
+    connection: &Connection,
+    resting: &HashSet<Subject>,
+) -> rusqlite::Result<Option<TimestampMs>> {
+    if !resting.is_empty() {
+        let ever = (TimestampMs(i64::MAX), 0);
+        let due = load::due(connection, None, ever, resting)?;
+        return Ok(due.first().map(|(at, _)| TimestampMs(*at)));
+    }
     let mut statement = connection.prepare_cached(statements::next_due)?;
-    let mut rows = statement.query([])?;
-    let due = rows.next()?.map(|row| row.get::<_, Option<i64>>(0)).transpose()?.flatten();
+    let due = statement.query_row([], |row| row.get::<_, Option<i64>>(0))?;
     Ok(due.map(TimestampMs))
 }

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use ff_core::error::Refusal;
-use ff_core::id::DocumentId;
+use ff_core::error::{EngineError, Refusal};
+use ff_core::id::{DocumentId, Subject};
 use ff_core::machine::{self, Changes, Facts as _, Need, Needs, Overlay, QueueView, Settings};
-use ff_core::operation::{Claim, Claimed, Command, Errand, Reply};
+use ff_core::operation::{Claim, Claimed, Command, Errand, Reply, Tick, Ticked};
 use ff_core::tally::Counts;
 use ff_core::time::TimestampMs;
 
@@ -25,8 +25,8 @@ pub enum Job {
 /// What became of it.
 #[derive(Debug)]
 pub enum Answer {
-    Reply(Result<Reply, Refusal>),
-    Claimed(Result<Claimed, Refusal>),
+    Reply(Result<Reply, EngineError>),
+    Claimed(Result<Claimed, EngineError>),
 }
 
 /// A batch between loading and running.
@@ -43,6 +43,8 @@ pub struct Outcome {
     pub errands: Vec<Errand>,
     /// What its steps do, counted.
     pub counts: Counts,
+    /// What is due and was not carried out, because it cannot be read or is not sound.
+    pub passed: Vec<(Subject, EngineError)>,
 }
 
 impl Batch {
@@ -107,16 +109,11 @@ impl Batch {
             writes: Writes::default(),
             errands: Vec::new(),
             counts: Counts::default(),
+            passed: Vec::new(),
         };
         for job in &self.jobs {
-            match step(&self.overlay, job, now, &mut number) {
-                Ok((answer, changes)) => {
-                    self.overlay.absorb(&changes);
-                    outcome.answers.push(answer);
-                    outcome.errands.append(&mut changes.prompt_errands());
-                    outcome.counts.add(&changes);
-                    outcome.writes.take(changes);
-                }
+            match outcome.step(&mut self.overlay, job, now, &mut number) {
+                Ok(answer) => outcome.answers.push(answer),
                 Err(lacking) => needs.merge(lacking),
             }
         }
@@ -129,22 +126,113 @@ impl Batch {
     }
 }
 
-fn step(
-    overlay: &Overlay,
-    job: &Job,
-    now: TimestampMs,
-    number: &mut impl FnMut() -> u64,
-) -> Result<(Answer, Changes), Needs> {
-    match job {
-        Job::Command(command) => {
-            let mut step = machine::apply(overlay, command, now)?;
-            step.number(|_| number());
-            Ok((Answer::Reply(step.reply), step.changes))
-        }
-        Job::Claim(claim) => {
-            let mut step = machine::claim(overlay, claim, now)?;
-            step.changes.number(|_| number());
-            Ok((Answer::Claimed(step.reply), step.changes))
+impl Outcome {
+    /// Runs a job and takes on what it changes. What needs a record that cannot be read is answered so:
+    /// whoever shares the batch with it is not held up.
+    fn step(
+        &mut self,
+        overlay: &mut Overlay,
+        job: &Job,
+        now: TimestampMs,
+        number: &mut impl FnMut() -> u64,
+    ) -> Result<Answer, Needs> {
+        match job {
+            Job::Command(Command::Tick(tick)) => self.tick(overlay, tick, now, number),
+            Job::Command(command) => match machine::apply(overlay, command, now) {
+                Ok(mut step) => {
+                    step.number(|_| number());
+                    self.take(overlay, step.changes);
+                    Ok(Answer::Reply(step.reply.map_err(EngineError::from)))
+                }
+                Err(lacking) => Ok(Answer::Reply(Err(lost(overlay, lacking)?))),
+            },
+            Job::Claim(claim) => match machine::claim(overlay, claim, now) {
+                Ok(mut step) => {
+                    step.changes.number(|_| number());
+                    self.take(overlay, step.changes);
+                    Ok(Answer::Claimed(step.reply.map_err(EngineError::from)))
+                }
+                Err(lacking) => Ok(Answer::Claimed(Err(lost(overlay, lacking)?))),
+            },
         }
     }
+
+    /// All that is due in one step, unless something of it is broken.
+    fn tick(
+        &mut self,
+        overlay: &mut Overlay,
+        tick: &Tick,
+        now: TimestampMs,
+        number: &mut impl FnMut() -> u64,
+    ) -> Result<Answer, Needs> {
+        let mut step = match machine::apply(overlay, &tick.clone().into(), now) {
+            Ok(step) if !finds_broken(&step.reply) => step,
+            Err(lacking) if overlay.why_lost(&lacking).is_none() => return Err(lacking),
+            _ => {
+                let ticked = self.tick_one_by_one(overlay, tick, now, number)?;
+                return Ok(Answer::Reply(Ok(Reply::Tick(ticked))));
+            }
+        };
+        step.number(|_| number());
+        self.take(overlay, step.changes);
+        Ok(Answer::Reply(step.reply.map_err(EngineError::from)))
+    }
+
+    /// What is due, each in a step of its own, so that it is known which of them is broken and the
+    /// others are carried out.
+    fn tick_one_by_one(
+        &mut self,
+        overlay: &mut Overlay,
+        tick: &Tick,
+        now: TimestampMs,
+        number: &mut impl FnMut() -> u64,
+    ) -> Result<Ticked, Needs> {
+        let due = overlay.due(tick.home.as_ref(), now, tick.most as usize)?;
+        let mut ticked = Ticked { more: !due.complete, ..Ticked::default() };
+        let mut needs = Needs::default();
+        let one: Command = Tick { home: tick.home.clone(), most: 1 }.into();
+        for subject in &due.ids {
+            overlay.supply_due(tick.home.clone(), vec![subject.clone()], true);
+            let why = match machine::apply(overlay, &one, now) {
+                Ok(step) if finds_broken(&step.reply) => {
+                    EngineError::corruption("what is known of it is not sound")
+                }
+                Ok(mut step) => {
+                    step.number(|_| number());
+                    self.take(overlay, step.changes);
+                    if let Ok(Reply::Tick(part)) = &step.reply {
+                        ticked.merge(part);
+                    }
+                    continue;
+                }
+                Err(lacking) => match lost(overlay, lacking) {
+                    Ok(why) => why,
+                    Err(lacking) => {
+                        needs.merge(lacking);
+                        continue;
+                    }
+                },
+            };
+            ticked.broken += 1;
+            self.passed.push((subject.clone(), why));
+        }
+        overlay.supply_due(tick.home.clone(), due.ids, due.complete);
+        if needs.is_empty() { Ok(ticked) } else { Err(needs) }
+    }
+
+    fn take(&mut self, overlay: &mut Overlay, changes: Changes) {
+        overlay.absorb(&changes);
+        self.errands.append(&mut changes.prompt_errands());
+        self.counts.add(&changes);
+        self.writes.take(changes);
+    }
+}
+
+/// Why what is lacking will never come; or that it is only to be loaded.
+fn lost(overlay: &Overlay, lacking: Needs) -> Result<EngineError, Needs> {
+    overlay.why_lost(&lacking).cloned().ok_or(lacking)
+}
+
+fn finds_broken(reply: &Result<Reply, Refusal>) -> bool {
+    matches!(reply, Ok(Reply::Tick(ticked)) if ticked.broken > 0)
 }

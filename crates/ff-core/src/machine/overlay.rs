@@ -14,6 +14,7 @@ use super::facts::{
 use super::rows::{RowChange, RowKey};
 use super::step::{Changed, Changes};
 use crate::content::Content;
+use crate::error::EngineError;
 use crate::id::{DocumentId, ExecutionId, Home, Subject};
 use crate::state::{Document, Execution, QueuePlace};
 use crate::time::TimestampMs;
@@ -27,6 +28,8 @@ pub struct Overlay {
     queues: HashMap<QueueView, QueueFront>,
     due: HashMap<Option<Home>, DueFront>,
     changed: Layer,
+    /// What stands in the store and cannot be read, and why.
+    broken: HashMap<Subject, EngineError>,
     keyring: Option<Arc<Keyring>>,
     rotated: Option<Arc<Keyring>>,
     /// What was removed since it was loaded.
@@ -66,6 +69,7 @@ impl Overlay {
             queues: HashMap::new(),
             due: HashMap::new(),
             changed: Layer::default(),
+            broken: HashMap::new(),
             keyring: None,
             rotated: None,
             purged: HashSet::new(),
@@ -115,12 +119,30 @@ impl Overlay {
         self.due.insert(home, DueFront { ids, complete });
     }
 
+    /// A record that is there and cannot be read: it stays unknown, and who needs it gets nowhere.
+    pub fn supply_broken(&mut self, of: Subject, why: EngineError) {
+        self.broken.insert(of, why);
+    }
+
     pub fn knows_execution(&self, id: ExecutionId) -> bool {
-        self.loaded.executions.contains_key(&id)
+        self.loaded.executions.contains_key(&id) || self.is_broken(id)
     }
 
     pub fn knows_document(&self, id: &DocumentId) -> bool {
-        self.loaded.documents.contains_key(id)
+        self.loaded.documents.contains_key(id) || self.is_broken(id)
+    }
+
+    fn is_broken(&self, of: impl Into<Subject>) -> bool {
+        !self.broken.is_empty() && self.broken.contains_key(&of.into())
+    }
+
+    /// Why loading again will not help, if some of what is lacking cannot be read.
+    pub fn why_lost(&self, lacking: &Needs) -> Option<&EngineError> {
+        lacking.0.iter().find_map(|need| match need {
+            Need::Execution(id) | Need::Result(id) => self.broken.get(&(*id).into()),
+            Need::Document(id) => self.broken.get(&id.into()),
+            _ => None,
+        })
     }
 
     pub fn knows_payload(&self, id: ExecutionId) -> bool {

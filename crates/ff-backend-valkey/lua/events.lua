@@ -1,32 +1,43 @@
 -- ff_events: the logs of some homes of one node, each after a number.
 -- Keys: one of the node, for routing. Arguments: call version; prefix; most entries of all homes
--- together, though one of each; 0 to learn only where the logs end; then home and number, in turn.
+-- together, though one of each; 0 to learn only where the logs end; then home, number and the mark of the
+-- entry that holds the number, or '' where it is not known, in turn.
 -- Reply: for each home that has something to tell: its tag, the newest event number if only that was
 -- asked for, else 1 when the log goes on behind the entries that follow, 2 when it ends before the
--- number that was given, so that it must have been lost; the entries with the number of their last
--- event and their bytes.
+-- number that was given or holds another entry there, so that it must have been lost; the entries with
+-- the number of their last event and their bytes; of an end, the number again and the mark of its entry,
+-- if that is kept.
 -- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
 
--- The number of the newest event, kept or not.
+-- The number of the newest event, kept or not, and its entry if that is kept.
 local function newest(stream)
   if redis.call('EXISTS', stream) == 0 then
     return 0
   end
+  local id, entry
   local about = redis.call('XINFO', 'STREAM', stream)
   for i = 1, #about, 2 do
     if about[i] == 'last-generated-id' then
-      return entry_number(about[i + 1]) * NUMBERS
+      id = about[i + 1]
+    elseif about[i] == 'last-entry' then
+      entry = about[i + 1]
     end
   end
+  return entry_number(id) * NUMBERS, entry and entry[1] == id and entry[2][2]
 end
 
 -- Up to `most` entries after a number, added to an answer; gives how many were read, and notes in the
 -- answer whether the log goes on behind them.
-local function add_entries(answer, stream, after, most)
+local function add_entries(answer, stream, after, mark, most)
   local from, next = entry_of(after), entry_of(after + 1)
   -- The entry that holds the number is read along: while it is kept, the log is the one that was seen.
   local entries = redis.call('XRANGE', stream, entry_id(from), '+', 'COUNT', most + 2)
   if #entries == 0 and after > 0 and after > newest(stream) then
+    answer[2] = 2
+    return 0
+  end
+  if mark ~= '' and #entries > 0 and entry_number(entries[1][1]) == from
+    and mark_of(entries[1][2][2]) ~= mark then
     answer[2] = 2
     return 0
   end
@@ -43,11 +54,12 @@ end
 -- What all logs have after the given numbers: each gets an equal share of the entries, and what some
 -- leave of theirs goes to those that have more.
 local function read_logs(prefix, args, most)
-  local homes = (#args - 3) / 2
+  local homes = (#args - 3) / 3
   local reply, longer, left = {}, {}, most
-  for h = 4, #args, 2 do
-    local answer = { args[h] }
-    left = left - add_entries(answer, log_key(prefix, args[h]), tonumber(args[h + 1]),
+  for h = 4, #args, 3 do
+    local home, after, mark = args[h], tonumber(args[h + 1]), args[h + 2]
+    local answer = { home }
+    left = left - add_entries(answer, log_key(prefix, home), after, mark,
       math.max(1, math.floor(most / homes)))
     if #answer > 2 or answer[2] == 2 then
       append(reply, answer)
@@ -59,7 +71,7 @@ local function read_logs(prefix, args, most)
   for i, answer in ipairs(longer) do
     local share = math.floor(left / (#longer - i + 1))
     if share > 0 then
-      left = left - add_entries(answer, log_key(prefix, answer[1]), answer[#answer - 1], share)
+      left = left - add_entries(answer, log_key(prefix, answer[1]), answer[#answer - 1], '', share)
     end
   end
   return reply
@@ -67,9 +79,11 @@ end
 
 local function read_ends(prefix, args)
   local reply = {}
-  for h = 4, #args, 2 do
-    local number = newest(log_key(prefix, args[h]))
-    if number > 0 then
+  for h = 4, #args, 3 do
+    local number, entry = newest(log_key(prefix, args[h]))
+    if entry then
+      append(reply, { args[h], number, number, mark_of(entry) })
+    elseif number > 0 then
       append(reply, { args[h], number })
     end
   end

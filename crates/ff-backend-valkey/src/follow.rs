@@ -1,6 +1,6 @@
 //! Following the log.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::attendance::{Attendance, Present};
 use crate::everywhere::{Answered, Missing, Tour};
+use crate::log::Mark;
 use crate::read::Known;
 use crate::seen::Seen;
 use crate::store::{Shared, join_all};
@@ -160,16 +161,27 @@ fn tour(missing: Missing) -> Tour {
 fn ask_for_ends(call: &mut Cmd, homes: &[Home]) {
     call.arg(0);
     homes.iter().for_each(|home| {
-        call.arg(home.to_string()).arg(0);
+        call.arg(home.to_string()).arg(0).arg("");
     });
 }
 
 fn read_ends(answered: Vec<Answered>) -> Result<Seen, EngineError> {
     let mut seen = Seen::default();
-    for (home, newest, _) in read_logs(answered)? {
-        seen.note(home, newest);
+    for (home, newest, entry) in read_logs(answered)? {
+        let mark = entry.first().and_then(|(_, mark)| parse_mark(mark));
+        seen.note(home, newest, mark);
     }
     Ok(seen)
+}
+
+/// A mark as functions write it.
+fn parse_mark(text: &[u8]) -> Option<Mark> {
+    let number = u16::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok()?;
+    Some(number.to_be_bytes())
+}
+
+fn write_mark(mark: Mark) -> String {
+    format!("{:04x}", u16::from_be_bytes(mark))
 }
 
 fn wait_for_entries(shared: &Shared, homes: &[Home], after: &Seen) -> Cmd {
@@ -241,11 +253,11 @@ async fn look(
 ) -> Result<Look, EngineError> {
     let limit = follow.limit as usize;
     let mut look = Look { items: Vec::new(), cursors: Vec::new(), gap: false, more: false };
-    let mut events = Vec::new();
-    for log in logs(shared, seen).await? {
+    let (mut events, mut marks) = (Vec::new(), HashMap::new());
+    for mut log in logs(shared, seen).await? {
         let after = seen.of(&log.home);
         if log.is_lost {
-            tracing::debug!(home = %log.home, "a log ends before what was seen of it");
+            tracing::warn!(home = %log.home, "a log has lost what was seen of it, and is read anew");
             shared.emptied.note();
             seen.forget(&log.home);
             (look.gap, look.more) = (true, true);
@@ -254,6 +266,9 @@ async fn look(
         let first = log.events.first().map(|event| event.number);
         look.gap |= first.is_some_and(|first| log::entry_of(first) > log::entry_of(after + 1));
         look.more |= log.more;
+        for (entry, mark) in std::mem::take(&mut log.marks) {
+            marks.insert((log.home.clone(), entry), mark);
+        }
         events.extend(log.in_order());
     }
     events.sort_by_cached_key(|(time, event)| (*time, event.subject.home(), event.number));
@@ -266,7 +281,9 @@ async fn look(
             look.more = true;
             break;
         }
-        seen.note(event.subject.home(), event.number);
+        let place = (event.subject.home(), log::entry_of(event.number));
+        let mark = marks.get(&place).copied();
+        seen.note(place.0, event.number, mark);
         let own = envelopes.next_if(|envelope| envelope.event == event);
         if let Some(own) = own.filter(|envelope| follow.filter.matches(envelope)) {
             look.items.push(own);
@@ -281,9 +298,11 @@ struct Log {
     home: Home,
     /// It goes on behind them.
     more: bool,
-    /// It ends before what has been seen of it.
+    /// It is not the one that has been seen: it ends before that, or has something else there.
     is_lost: bool,
     events: Vec<Event>,
+    /// Of the entries that hold them.
+    marks: Vec<(u64, Mark)>,
 }
 
 impl Log {
@@ -302,18 +321,20 @@ async fn logs(shared: &Arc<Shared>, seen: &Seen) -> Result<Vec<Log>, EngineError
         .in_all_homes(tour(Missing::LeaveOut), |call, homes| {
             call.arg(ENTRIES_MOST);
             homes.iter().for_each(|home| {
-                call.arg(home.to_string()).arg(seen.of(home));
+                let mark = seen.mark_of(home).map(write_mark).unwrap_or_default();
+                call.arg(home.to_string()).arg(seen.of(home)).arg(mark);
             });
         })
         .await?;
     let log = |(home, sign, entries): Read| {
         let after = seen.of(&home);
-        let mut events = Vec::new();
+        let (mut events, mut marks) = (Vec::new(), Vec::new());
         for (last, entry) in entries {
             events.extend(log::decode_entry(&home, last, &entry)?);
+            marks.push((log::entry_of(last), log::mark_of(&entry)));
         }
         events.retain(|event| event.number > after);
-        Ok(Log { home, more: sign == 1, is_lost: sign == 2, events })
+        Ok(Log { home, more: sign == 1, is_lost: sign == 2, events, marks })
     };
     read_logs(answered)?.into_iter().map(log).collect()
 }
@@ -330,7 +351,7 @@ pub(crate) async fn check_logs(
         for log in logs(shared, &seen).await? {
             more |= log.more;
             for event in &log.events {
-                seen.note(log.home.clone(), event.number);
+                seen.note(log.home.clone(), event.number, None);
                 check.note(audited, event);
             }
         }

@@ -80,6 +80,7 @@ impl Library {
             .replace("@RESUMABLE@", &field_of(PublicState::Resumable))
             .replace("@ACTIVE@", &field_of(PublicState::Active))
             .replace("@INLINE_BYTES@", &record::INLINE_BYTES.to_string())
+            .replace("@MARKED_BYTES@", &log::MARKED_BYTES.to_string())
             .replace("@THE_ONE_BEFORE@", &log::THE_ONE_BEFORE.to_string())
             .replace("@EVENT_CLAIMED@", &format!("\\{}", EventKind::Claimed.code()));
         let hash: String =

@@ -10,6 +10,7 @@ use ff_core::event::{Event, EventData, EventKind};
 use ff_core::id::{DocumentId, ExecutionId, Home, LaneId, Namespace, Subject, WorkerInstanceId};
 use ff_core::state::{AttemptType, Outcome};
 use ff_core::time::TimestampMs;
+use sha1::{Digest as _, Sha1};
 use uuid::Uuid;
 
 use crate::record::{push_uint, uint};
@@ -192,6 +193,23 @@ pub(crate) const NUMBERS: u64 = 256;
 /// The entry that holds the event with a number.
 pub(crate) fn entry_of(number: u64) -> u64 {
     number.div_ceil(NUMBERS)
+}
+
+/// How much of an entry its mark is made of: how long its first event is, what it is about, when it was
+/// and its place among the events of its subject.
+pub(crate) const MARKED_BYTES: usize = 30;
+
+/// Tells entries of one number apart, in few bytes: a log that lost its last entries gives their numbers to
+/// others.
+pub(crate) type Mark = [u8; 2];
+
+/// The mark of an entry, as the functions make it.
+pub(crate) fn mark_of(entry: &[u8]) -> Mark {
+    let mut digest = Sha1::new();
+    digest.update(format!("{}:", entry.len()));
+    digest.update(&entry[..entry.len().min(MARKED_BYTES)]);
+    let digest: [u8; 20] = digest.finalize().into();
+    [digest[0], digest[1]]
 }
 
 /// The events of one entry of a stream, whose last has this number.

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -147,6 +148,74 @@ async fn who_follows_hears_of_what_comes_afterwards() {
 async fn who_follows_hears_of_what_comes_afterwards_in_a_cluster() {
     let cluster = Cluster::start(&ClusterOptions::default());
     followers_go_on(&cluster.url(), cluster.nodes()).await;
+}
+
+/// Submits, however often a server that comes back lets it be sent.
+async fn submit_each(backend: &dyn Backend, count: usize) -> BTreeSet<ExecutionId> {
+    let mut ids = BTreeSet::new();
+    for _ in 0..count {
+        let work = work(backend);
+        ids.insert(work.execution_id);
+        let sent = async { while backend.call(work.clone()).await.is_err() {} };
+        tokio::time::timeout(PATIENCE, sent).await.unwrap();
+    }
+    ids
+}
+
+fn submits(from: From, each: bool) -> Follow {
+    let filter =
+        EventFilter { kinds_of_event: vec![EventKind::Submitted], ..EventFilter::default() };
+    Follow { filter, from, limit: 100, each }
+}
+
+/// All that is submitted behind a cursor, and whether something is missing before it.
+async fn behind(backend: &dyn Backend, cursor: &str) -> (BTreeSet<ExecutionId>, bool) {
+    let (mut ids, mut gap, mut cursor) = (BTreeSet::new(), false, cursor.to_owned());
+    loop {
+        let follow = submits(From::Cursor(cursor), false);
+        let heard = backend.events(follow, Duration::ZERO).await.unwrap();
+        gap |= heard.gap;
+        if heard.items.is_empty() {
+            return (ids, gap);
+        }
+        ids.extend(heard.items.iter().filter_map(|it| it.event.subject.execution_id()));
+        cursor = heard.cursor;
+    }
+}
+
+/// A server that comes back without its last writes gives the numbers of what it lost to others. Whoever had
+/// seen what was lost, or its end, hears that something is missing and then all that there is.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_hears_of_what_stands_where_something_was_lost() {
+    let server = Server::start(ServerOptions::default());
+    let backend = open(&server.url()).await;
+    let kept = submit_each(&*backend, 10).await;
+    server.command(&["SAVE"]).unwrap();
+    submit_each(&*backend, 10).await;
+    let seen = backend.events(submits(From::Start, true), Duration::ZERO).await.unwrap();
+    assert_eq!((seen.items.len(), seen.cursors.len()), (20, 20));
+    let end = backend.events(submits(From::Now, false), Duration::ZERO).await.unwrap();
+    let waiting = tokio::spawn({
+        let (backend, from) = (Arc::clone(&backend), From::Cursor(seen.cursor.clone()));
+        async move {
+            // The server is away for a moment.
+            loop {
+                let heard = backend.events(submits(from.clone(), false), PATIENCE).await;
+                if let Ok(heard) = heard {
+                    return heard;
+                }
+            }
+        }
+    });
+    tokio::task::block_in_place(|| server.restart());
+    let all = &kept | &submit_each(&*backend, 40).await;
+    for cursor in [&seen.cursor, &end.cursor] {
+        assert_eq!(behind(&*backend, cursor).await, (all.clone(), true));
+    }
+    assert!(waiting.await.unwrap().gap);
+    // What was seen before the loss is there as ever, and who stands there misses nothing.
+    let (later, gap) = behind(&*backend, &seen.cursors[5]).await;
+    assert_eq!((later.len(), gap), (all.len() - 6, false));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,9 @@
 
 local NUMBERS = @EVENTS_OF_A_CALL@
 
+-- What a mark is made of.
+local MARKED_BYTES = @MARKED_BYTES@
+
 -- In place of a number of the event before: it is the one before in the same entry.
 local THE_ONE_BEFORE = @THE_ONE_BEFORE@
 
@@ -22,6 +25,12 @@ end
 
 local function entry_number(id)
   return tonumber(string.sub(id, 3))
+end
+
+-- Tells entries of one number apart: how a log that has lost its last entries, and has got others in
+-- their place, is known from the one that was seen. The first event begins with what it is about and when.
+local function mark_of(entry)
+  return string.sub(redis.sha1hex(#entry .. ':' .. string.sub(entry, 1, MARKED_BYTES)), 1, 4)
 end
 
 -- Appends `count` framed events: the number of the first. More than an entry numbers would run into

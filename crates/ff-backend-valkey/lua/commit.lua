@@ -17,7 +17,7 @@
 -- something that its group read has changed, -2 when its time is too far off: then nothing was
 -- written.
 -- Errors: FFCALLVERSION. Events: those given.
--- ff_commit_freeing is the same and may run at maxmemory: for what ends work or removes it.
+-- ff_commit_freeing is the same and may run at maxmemory: for what ends work, removes it or hands it out.
 
 local GROUP_ARGUMENTS, ITEM_ARGUMENTS, CHECK_ARGUMENTS = 7, 5, 3
 local CHANGED, TIME_OFF = -1, -2

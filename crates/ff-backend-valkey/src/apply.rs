@@ -553,7 +553,9 @@ impl Job {
         )
     }
 
-    /// Whether it ends work or removes it, and must therefore go on when memory is short.
+    /// Whether it ends work, removes it or hands it out, and must therefore go on when memory is short: a
+    /// full server empties only by work that ends. What a claim of work that is there adds is bounded: a
+    /// lease or grant in its record, a slot and a place in line with each quota policy.
     pub(crate) fn is_freeing(&self) -> bool {
         !matches!(
             self.command,
@@ -563,9 +565,6 @@ impl Job {
                 | Command::AppendFrames(_)
                 | Command::CreatePendingWaitpoint(_)
                 | Command::DeliverSignal(_)
-                | Command::IssueClaimGrant(_)
-                | Command::IssueReclaimGrant(_)
-                | Command::IssueGrantAndClaim(_)
                 | Command::SubmitFlow(_)
                 | Command::CreateFlow(_)
                 | Command::AddToFlow(_)
@@ -580,8 +579,7 @@ impl Job {
                 | Command::RecordSpend(_)
                 | Command::CreateQuotaPolicy(_)
                 | Command::UpdateQuotaPolicy(_)
-                | Command::CheckAdmission(_)
-        ) && !self.uses_grant()
+        )
     }
 
     fn settle(

@@ -11,10 +11,14 @@ use ff_core::backend::{Backend, BackendExt};
 use ff_core::content::Content;
 use ff_core::error::Code;
 use ff_core::id::{ExecutionId, Home, Kind, LaneId};
-use ff_core::operation::{Claim, Submit, Tick, Trim};
+use ff_core::operation::{
+    Attach, Claim, ClaimExecution, ClaimForWorker, SetLane, Submit, Tick, Trim,
+};
 use ff_core::read::Describe;
 use ff_core::turns::Turn;
 use ff_engine::{Engine, EngineOptions, Shutdown};
+use ff_test::grants::{GRANT_MS, claim_granted};
+use ff_test::limits::{budget, cap, quota, worked};
 use ff_test::registered::registration_of;
 use ff_test::servers::{
     self, Cluster, ClusterOptions, Persistence, Replicated, Server, ServerOptions, wait_until,
@@ -335,6 +339,70 @@ async fn a_full_server_lets_a_backlog_drain_and_retention_go_on() {
     let events_before = backend.server_time_ms().await.unwrap().after(1);
     let trim = Trim { events_before, event_bytes: u64::MAX, most: 500 };
     assert!(backend.trim(trim).await.unwrap().events >= 60);
+}
+
+/// Work under a budget and under a quota policy, of which two may run at a time: it is claimed, by queue and
+/// by grant, waits in line and comes in turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_lets_work_under_limits_drain() {
+    const TASKS: usize = 9;
+    let server = Server::start(ServerOptions::default());
+    let backend = open(&server.url()).await;
+    let mut claim = ff_test::workload::claim(1);
+    claim.max = 4;
+    let (policy, costs) = (quota(cap(2)), budget(&[("a", 100, 0)]));
+    let attach = SetLane {
+        attach: Attach {
+            budget_ids: Some(vec![costs.budget_id]),
+            quota_policy_id: Some(Some(policy.quota_policy_id)),
+        },
+        ..SetLane::new(claim.namespace.clone(), claim.lanes[0].lane.clone())
+    };
+    let budget_id = costs.budget_id;
+    backend.call(policy).await.unwrap();
+    backend.call(costs).await.unwrap();
+    backend.call(attach).await.unwrap();
+    for _ in 0..TASKS {
+        backend.call(work(&*backend)).await.unwrap();
+    }
+    backend.call(registration_of(&claim)).await.unwrap();
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+
+    let newcomer = open(&server.url()).await;
+    let mut done = 0;
+    let (worker_id, worker_instance_id) =
+        (claim.worker_id.clone(), claim.worker_instance_id.clone());
+    let for_worker = ClaimForWorker {
+        namespace: claim.namespace.clone(),
+        worker_id: worker_id.clone(),
+        worker_instance_id: worker_instance_id.clone(),
+        lane: claim.lanes[0].lane.clone(),
+        capabilities: claim.capabilities.clone(),
+        grant_ttl_ms: GRANT_MS,
+    };
+    let granted = newcomer.claim_for_worker(for_worker).await.unwrap().unwrap();
+    let granted =
+        ClaimExecution { worker_id, worker_instance_id, ..claim_granted(granted.execution_id) };
+    let taken = newcomer.take_up(granted).await.unwrap();
+    newcomer.call(ff_test::world::complete(&taken)).await.unwrap();
+    done += 1;
+    while done < TASKS {
+        let tasks = newcomer.claim(claim.clone(), PATIENCE).await.unwrap();
+        assert!((1..=2).contains(&tasks.len()), "{} at a time", tasks.len());
+        for task in &tasks {
+            newcomer.call(ff_test::world::complete(task)).await.unwrap();
+        }
+        done += tasks.len();
+    }
+    // What only grows is refused as ever.
+    let refused = [
+        newcomer.call(work(&*newcomer)).await.map(|_| ()),
+        newcomer.call(quota(cap(1))).await.map(|_| ()),
+        newcomer.call(worked(budget_id, taken.execution_id, &[("a", 1)])).await.map(|_| ()),
+    ];
+    for refused in refused {
+        assert_eq!(refused.unwrap_err().code(), Code::Unavailable);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

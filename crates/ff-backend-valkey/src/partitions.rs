@@ -33,6 +33,16 @@ pub(crate) async fn agree(
     Ok(stored)
 }
 
+/// Whether a first boot has written them.
+pub(crate) async fn are_agreed(client: &Client, keys: &Keys) -> Result<bool, OpenError> {
+    let key = keys.config();
+    let mut call = redis::cmd("EXISTS");
+    call.arg(&key);
+    let found = client.send(slot_of(key.as_bytes()), &call).await;
+    let found = found.and_then(|found| reply::number(&found));
+    found.map(|found| found > 0).map_err(|error| OpenError::Server(error.to_string()))
+}
+
 fn parse(counts: &[Value]) -> Option<PartitionConfig> {
     let count = |n: usize| reply::partition(counts.get(n)?).ok();
     Some(PartitionConfig { flow: count(0)?, budget: count(1)?, quota: count(2)? })

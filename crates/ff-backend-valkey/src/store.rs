@@ -128,6 +128,22 @@ impl ValkeyStore {
         inspect(options, Library::assemble(options.clock)).await
     }
 
+    /// Whether there is a store under the prefix, without opening it: nothing is changed.
+    pub async fn exists(options: &ValkeyOptions) -> Result<bool, OpenError> {
+        let version = Self::library(options).await?;
+        let Some(found) = version.found else { return Ok(false) };
+        let mut library = Library::assemble(options.clock);
+        if version.is_old {
+            // A library serves the version before its own: nothing is loaded in its place.
+            library.call_version = found.saturating_sub(1);
+        }
+        let client = Client::connect(options, Arc::new(library)).await?;
+        let keys = Keys { prefix: options.prefix.clone() };
+        let is_there = partitions::are_agreed(&client, &keys).await;
+        client.close(options.call_timeout).await;
+        is_there
+    }
+
     /// Moves the clock of a store whose library has a settable one.
     pub async fn set_clock(&self, now: TimestampMs) -> Result<(), EngineError> {
         let shared = &self.shared;

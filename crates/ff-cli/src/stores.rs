@@ -70,12 +70,19 @@ impl Options {
             Self::Sqlite(SqliteOptions { path: None, .. }) => true,
             Self::Sqlite(options) => SqliteStore::schema(options)?.found > 0,
             // Functions go with the data of a server; `ff migrate` brings them where they were lost.
-            Self::Valkey(options) => ValkeyStore::library(options).await?.found.is_some(),
+            Self::Valkey(options) => ValkeyStore::exists(options).await?,
         };
         if is_there {
             return Ok(());
         }
-        let detail = format!("there is no store at {}", self.place());
+        let under = match self {
+            Self::Valkey(options) => format!(" under the prefix {:?}", options.prefix),
+            Self::Sqlite(_) => String::new(),
+        };
+        let detail = format!(
+            "there is no FlowFabric store at {}{under}; `ff migrate` makes one, and so does `ff server`",
+            self.place()
+        );
         Err(EngineError::unavailable(detail).into())
     }
 

@@ -71,6 +71,45 @@ fn what_only_looks_makes_no_store() {
     assert_eq!(server.command(&["DBSIZE"]).unwrap().trim(), "0");
 }
 
+/// Functions are shared by all stores of a server: that they are there says nothing of a prefix.
+#[test]
+fn what_only_looks_makes_no_store_beside_another() {
+    let server = Server::start(ServerOptions::default());
+    let at = |prefix: &str| format!("{}?prefix={prefix}", server.url());
+    ff(&["--store", &at("one"), "migrate"]).ok();
+    let keys = || server.command(&["KEYS", "*"]).unwrap();
+    let before = keys();
+    for look in LOOKS {
+        let told = ff(&[&["--store", &at("other"), "--json"], look].concat());
+        assert_eq!(told.problem(8), "unavailable", "{look:?}");
+        assert_eq!(keys(), before, "{look:?}");
+    }
+    let told = ff(&["--store", &at("other"), "ls"]);
+    assert!(told.err.contains("prefix \"other\""), "{}", told.err);
+    assert!(told.err.contains("ff migrate"), "{}", told.err);
+    ff(&["--store", &at("other"), "migrate"]).ok();
+    for prefix in ["one", "other"] {
+        assert_eq!(ff(&["--store", &at(prefix), "ls", "-q"]).ok(), "");
+    }
+}
+
+/// A look changes no functions that others use either.
+#[test]
+fn what_only_looks_leaves_other_functions_alone() {
+    let server = Server::start(ServerOptions::default());
+    let store = format!("{}?prefix=one", server.url());
+    ff(&["--store", &store, "migrate"]).ok();
+    let code = "#!lua name=flowfabric\n\
+        local function version() return {1, 'of another build'} end\n\
+        redis.register_function{function_name='ff_version', callback=version, flags={'no-writes'}}";
+    server.command(&["FUNCTION", "LOAD", "REPLACE", code]).unwrap();
+    let check = ["--store", &store, "migrate", "--check"];
+    assert_eq!(ff(&check).code, 4);
+    let other = format!("{}?prefix=other", server.url());
+    assert_eq!(ff(&["--store", &other, "--json", "ls"]).problem(8), "unavailable");
+    assert_eq!(ff(&check).code, 4, "the functions are those of the other build");
+}
+
 #[test]
 fn a_database_of_another_application_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();

@@ -22,6 +22,10 @@ pub struct Lane {
     /// `active`, `paused`, `draining` or `disabled`.
     #[schema(value_type = String)]
     pub state: LaneState,
+    /// Why it is not active, if somebody said so with that state.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
+    pub reason: String,
     /// What one level of priority is worth in time; 0: priority is strict.
     pub priority_ageing_ms: u64,
     pub budget_ids: Vec<BudgetId>,
@@ -49,7 +53,7 @@ pub struct ChangeLane {
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<QuotaPolicyId>)]
     pub quota_policy_id: Option<Option<QuotaPolicyId>>,
-    /// Told with the event.
+    /// Told with the event; with a state other than `active`, shown with the lane as long as that.
     pub reason: String,
 }
 
@@ -57,7 +61,7 @@ pub struct ChangeLane {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LaneReason {
-    /// Told with the event.
+    /// Told with the event, and shown with the lane until its state changes; a resumed lane has none.
     pub reason: String,
 }
 
@@ -103,6 +107,7 @@ impl From<LaneSnapshot> for Lane {
             lane: found.lane,
             revision: found.revision,
             state: found.state,
+            reason: found.reason,
             priority_ageing_ms: found.priority_ageing_ms,
             budget_ids: found.attached.budget_ids,
             quota_policy_id: found.attached.quota_policy_id,
@@ -170,6 +175,7 @@ impl From<Lane> for LaneSnapshot {
         Self {
             lane: lane.lane,
             state: lane.state,
+            reason: lane.reason,
             priority_ageing_ms: lane.priority_ageing_ms,
             attached: Attached::new(lane.budget_ids, lane.quota_policy_id),
             revision: lane.revision,

@@ -8,7 +8,7 @@ use ff_core::state::Document;
 use crate::record::{push_uint, uint};
 
 /// Raised whenever the form changes.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 const HEAD_BYTES: usize = 16;
 

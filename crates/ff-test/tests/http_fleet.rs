@@ -65,16 +65,26 @@ async fn a_lane_is_paused_drained_and_resumed(site: &Site) {
     site.register().await;
     let paused = site.post("/v1/lanes/l/pause", json!({ "reason": "deploy" })).await;
     assert_eq!(paused.header("etag"), "\"1\"");
-    assert_eq!(paused.expect(200)["state"], "paused");
+    let paused = paused.expect(200);
+    assert_eq!((&paused["state"], &paused["reason"]), (&json!("paused"), &json!("deploy")));
+    let listed = site.get("/v1/lanes").await.expect(200);
+    assert_eq!(listed["items"][0]["reason"], "deploy");
+    let told = site.read(&id, "/explain").await.expect(200);
+    assert_eq!(told["evidence"]["lane_reason"], "deploy");
     assert_eq!(tasks(site).await, 0);
     let state = site.read(&id, "/state").await.expect(200)["state_vector"].clone();
     assert_eq!(state["eligibility_state"], "blocked_by_lane_state");
     let told = site.get("/v1/events?types=lane.changed&after=start").await.expect(200);
     assert_eq!(told["items"][0]["data"]["reason"], "deploy");
     let again = site.post("/v1/lanes/l/pause", json!({})).await.expect(200);
-    assert_eq!(again["revision"], 1, "it is so already");
+    assert_eq!(
+        (&again["revision"], &again["reason"]),
+        (&json!(1), &json!("deploy")),
+        "it is so already"
+    );
     let drained = site.post("/v1/lanes/l/drain", json!({})).await.expect(200);
     assert_eq!(drained["state"], "draining");
+    assert_eq!(drained.get("reason"), None, "none was given with this");
     let late = json!({ "lane": "l", "kind": "k" });
     site.post("/v1/executions", late.clone()).await.problem(409, "lane_not_accepting");
     assert_eq!(tasks(site).await, 1, "what is there is claimed");

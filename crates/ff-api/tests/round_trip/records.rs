@@ -300,6 +300,7 @@ fn lanes_and_workers() {
     comes_back::<lane::Lane, _>(LaneSnapshot {
         lane: emails(),
         state: LaneState::Draining,
+        reason: "moved".to_owned(),
         priority_ageing_ms: 7,
         attached: Attached::default(),
         revision: 2,

@@ -32,6 +32,7 @@ const LANES: &[Column] = &[
     Column::Text("RUNNING", "running"),
     Column::Text("WORKERS", "live_workers"),
     Column::Length("OLDEST", "oldest_age_ms"),
+    Column::Text("REASON", "reason"),
 ];
 
 /// The scope that makes keys and takes them away.
@@ -114,7 +115,7 @@ pub(crate) enum Lane {
 #[derive(Debug, Args)]
 pub(crate) struct Reasoned {
     lane: String,
-    /// Why, for the record
+    /// Why: told with the event, and shown with the lane until its state changes
     #[arg(long)]
     reason: Option<String>,
 }

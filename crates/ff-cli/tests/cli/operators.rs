@@ -122,7 +122,8 @@ fn quotas_and_lanes_are_changed() {
     site.submit(&[]);
     assert_eq!(replies(&site, "lane pause l --reason r")["state"], "paused");
     let listed = site.ff(&["lane", "ls"]).ok();
-    assert!(listed.contains("paused"), "{listed}");
+    assert!(listed.contains("paused") && listed.contains("REASON"), "{listed}");
+    assert_eq!(replies(&site, "lane show l")["reason"], "r");
     assert_eq!(replies(&site, "lane show l")["depth"], json!({ "waiting": 1 }));
     assert_eq!(replies(&site, "lane resume l")["state"], "active");
     assert_eq!(replies(&site, "lane drain l")["state"], "draining");

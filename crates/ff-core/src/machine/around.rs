@@ -17,6 +17,9 @@ pub(super) fn around(
 ) -> Result<Around, Halt> {
     let mut around =
         Around { lane, stopped: flow::stopped(facts, execution)?, ..Around::default() };
+    if !lane.gives_claims() {
+        around.lane_reason = lane_reason(facts, execution)?;
+    }
     let Phase::Runnable(runnable) = &execution.phase else { return Ok(around) };
     if runnable.causes.waits_for_members() {
         around.upstreams = flow::waited_for(facts, execution)?;
@@ -33,6 +36,15 @@ pub(super) fn around(
         None => None,
     };
     Ok(around)
+}
+
+/// What was said when its lane was paused.
+fn lane_reason(facts: &impl Facts, execution: &Execution) -> Result<Option<String>, Halt> {
+    let about = &execution.about;
+    let document = facts.document(&DocumentId::lane(&about.namespace, &about.lane))?;
+    let lane = document.as_ref().and_then(|document| document.lane());
+    let reason = lane.map(|lane| lane.reason.clone());
+    Ok(reason.filter(|reason| !reason.is_empty()))
 }
 
 /// The first limit that would refuse a claim, asked in the order in which a claim asks.

@@ -12,7 +12,7 @@ use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
 use crate::id::{DocumentId, LaneId, Namespace};
 use crate::operation::{LaneSet, SetLane};
-use crate::state::{Execution, Lane, Phase};
+use crate::state::{Execution, Lane, LaneState, Phase};
 use crate::time::TimestampMs;
 
 pub(super) fn set(
@@ -25,8 +25,8 @@ pub(super) fn set(
     let mut draft = DocumentDraft::open(facts, id, fresh, now)?;
     check_revision(op.expected_revision, draft.revision())?;
     let lane = &mut draft.body;
-    if let Some(state) = op.state.filter(|state| *state != lane.state) {
-        (lane.state, lane.changed_at) = (state, now);
+    if let Some(state) = op.state {
+        note_state(lane, (state, &op.reason), now);
     }
     lane.priority_ageing_ms = op.priority_ageing_ms.unwrap_or(lane.priority_ageing_ms);
     let before = std::mem::take(&mut lane.attached);
@@ -49,6 +49,18 @@ pub(super) fn set(
     draft.event(EventKind::LaneChanged, data);
     let reply = reply(draft.revision() + 1);
     Ok(draft.answer(reply))
+}
+
+/// A reason is of the state that it was given with: it goes with that, and said again it is another one. Why a
+/// lane is active is nobody's question.
+fn note_state(lane: &mut Lane, (state, reason): (LaneState, &str), now: TimestampMs) {
+    if state != lane.state {
+        (lane.state, lane.changed_at) = (state, now);
+        lane.reason.clear();
+    }
+    if state != LaneState::Active && !reason.is_empty() {
+        reason.clone_into(&mut lane.reason);
+    }
 }
 
 /// Refuses new work for a lane that takes none.

@@ -19,7 +19,7 @@ pub struct SetLane {
     /// that become eligible from now on.
     pub priority_ageing_ms: Option<u64>,
     pub attach: Attach,
-    /// Told with the event.
+    /// Told with the event; with a state other than active, kept with the lane as long as that.
     pub reason: String,
     /// Refuses if it has changed since.
     pub expected_revision: Option<u64>,

@@ -31,6 +31,8 @@ pub struct ListLanes {
 pub struct LaneSnapshot {
     pub lane: LaneId,
     pub state: LaneState,
+    /// Why it is not active; empty: nobody said.
+    pub reason: String,
     pub priority_ageing_ms: u64,
     /// What all that is submitted to it stands under.
     pub attached: Attached,
@@ -73,6 +75,7 @@ impl LaneSnapshot {
         Self {
             lane: lane.clone(),
             state: known.map_or(LaneState::default(), |lane| lane.state),
+            reason: known.map(|lane| lane.reason.clone()).unwrap_or_default(),
             priority_ageing_ms: known.map_or(0, |lane| lane.priority_ageing_ms),
             attached: known.map(|lane| lane.attached.clone()).unwrap_or_default(),
             revision: document.map_or(0, |document| document.revision),

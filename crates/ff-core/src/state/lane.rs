@@ -19,6 +19,8 @@ pub struct Lane {
     pub attached: Attached,
     /// When its state last changed.
     pub changed_at: TimestampMs,
+    /// Why it is not active, in the words of whoever said so; empty: none were given.
+    pub reason: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -69,6 +71,7 @@ impl Lane {
             priority_ageing_ms: 0,
             attached: Attached::default(),
             changed_at: TimestampMs(0),
+            reason: String::new(),
         }
     }
 

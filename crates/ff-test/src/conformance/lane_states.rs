@@ -157,6 +157,31 @@ pub async fn a_change_leaves_what_is_not_named(world: &World) {
     assert_eq!(code(world.backend.call(long).await), Code::InvalidInput);
 }
 
+/// It is of the state that it was given with.
+pub async fn a_lane_tells_why_it_is_closed(world: &World) {
+    let say = async |state, reason: &str| {
+        world.act(SetLane { reason: reason.to_owned(), ..set_lane("work", state) }).await;
+        world.lane("work").await.reason
+    };
+    let (active, paused, draining) = (LaneState::Active, LaneState::Paused, LaneState::Draining);
+    let id = world.submit(world.work()).await;
+    assert_eq!(say(paused, "deploy").await, "deploy");
+    let told = world.backend.explain(id).await.unwrap().unwrap();
+    assert_eq!(told.evidence["lane_reason"], "deploy");
+    assert_eq!(told.summary, "It is ready; its lane \"work\" is paused (deploy).");
+    assert_eq!(say(paused, "").await, "deploy", "nothing new was said");
+    world.act(SetLane { reason: "slower".to_owned(), ..set_ageing(5) }).await;
+    assert_eq!(world.lane("work").await.reason, "deploy", "that was about something else");
+    assert_eq!(say(paused, "a long deploy").await, "a long deploy");
+    assert_eq!(say(draining, "").await, "", "why it was paused is over");
+    assert_eq!(say(draining, "moved").await, "moved");
+    assert_eq!(say(active, "done").await, "");
+    assert_eq!(say(paused, "").await, "");
+    let told = world.backend.explain(id).await.unwrap().unwrap();
+    assert_eq!(told.evidence.get("lane_reason"), None);
+    assert_eq!(told.summary, "It is ready; its lane \"work\" is paused.");
+}
+
 pub async fn a_change_of_a_lane_is_one_event(world: &World) {
     set(world, LaneState::Paused).await;
     set(world, LaneState::Paused).await;

@@ -810,6 +810,7 @@ suite! { ($)
         a_complete_that_claims_on_passes_a_closed_lane_over
         what_waits_in_a_closed_lane_says_so
         a_change_leaves_what_is_not_named
+        a_lane_tells_why_it_is_closed
         a_change_of_a_lane_is_one_event
         waiting_is_worth_priority_where_priorities_age
         a_change_of_ageing_holds_for_what_becomes_eligible_afterwards

@@ -46,6 +46,8 @@ pub enum FleetOp {
         state: Option<u8>,
         ageing_ms: Option<u64>,
         attach: Option<u8>,
+        /// 0: none.
+        reason: u8,
         expected_revision: Option<u64>,
     },
     SetNamespace {
@@ -118,8 +120,10 @@ impl FleetOp {
                 state,
                 ageing_ms,
                 attach,
+                reason,
                 expected_revision,
             } => SetLane {
+                reason: if *reason == 0 { String::new() } else { format!("reason {reason}") },
                 state: state.map(|n| LaneState::ALL[usize::from(n)]),
                 priority_ageing_ms: *ageing_ms,
                 attach: attached(*attach),

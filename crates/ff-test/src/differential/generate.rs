@@ -219,6 +219,7 @@ impl Dice {
                 state: self.maybe(80, |dice| dice.pick(&[0, 0, 0, 1, 2, 3])),
                 ageing_ms: self.maybe(50, |dice| dice.pick(&[0, 1, 1_000])),
                 attach: self.maybe(50, |dice| dice.pick(&[0, 0, 1, 2, 3])),
+                reason: place.1,
                 expected_revision: self.revision(),
             },
             19 => FleetOp::SetNamespace {

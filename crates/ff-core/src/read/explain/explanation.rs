@@ -100,6 +100,8 @@ pub struct Explained {
 pub struct Around {
     /// The state of its lane.
     pub lane: LaneState,
+    /// Why its lane is not active, if it keeps it back and somebody said so.
+    pub lane_reason: Option<String>,
     /// Its flow is cancelled, and it is to be cancelled with it: the reason.
     pub stopped: Option<String>,
     /// Some of the members that it waits for.

@@ -6,8 +6,8 @@ use super::action::{Action, Line};
 use super::explanation::{Around, Cause, Explained, Explanation, Upstream, span};
 use super::limits::{not_admitted, would_refuse};
 use crate::state::{
-    AdmissionReason, Delay, DelayReason, EdgeKind, Execution, Grant, LaneState, LostBy, Member,
-    Next, Route, Runnable,
+    AdmissionReason, Delay, DelayReason, EdgeKind, Execution, Grant, LostBy, Member, Next, Route,
+    Runnable,
 };
 use crate::time::TimestampMs;
 
@@ -37,7 +37,7 @@ pub(super) fn waiting(
         return Explained { explanation, route };
     }
     if !around.lane.gives_claims() {
-        return lane_paused(execution, runnable, around.lane).into();
+        return lane_paused(execution, runnable, around).into();
     }
     if let Some(limit) = &around.limit {
         return would_refuse(execution, runnable, limit, now).into();
@@ -108,16 +108,22 @@ fn waited_for(upstream: &Upstream) -> Value {
     })
 }
 
-fn lane_paused(execution: &Execution, runnable: &Runnable, state: LaneState) -> Explanation {
-    let lane = &execution.about.lane;
+fn lane_paused(execution: &Execution, runnable: &Runnable, around: &Around) -> Explanation {
+    let (lane, state) = (&execution.about.lane, around.lane.as_str());
+    let mut evidence = json!({
+        "lane": lane.as_str(),
+        "lane_state": state,
+        "eligible_since": runnable.since.rfc3339(),
+    });
+    let mut why = String::new();
+    if let Some(reason) = &around.lane_reason {
+        evidence["lane_reason"] = reason.as_str().into();
+        why = format!(" ({reason})");
+    }
     Explanation {
         cause: Cause::LanePaused,
-        summary: format!("It is ready; its lane {lane:?} is {}.", state.as_str()),
-        evidence: json!({
-            "lane": lane.as_str(),
-            "lane_state": state.as_str(),
-            "eligible_since": runnable.since.rfc3339(),
-        }),
+        summary: format!("It is ready; its lane {lane:?} is {state}{why}."),
+        evidence,
         unblock: vec![Action::new(
             &execution.about.namespace,
             "resume the lane",

@@ -219,16 +219,21 @@ impl Group {
 
     /// An edge has resolved; true if the group decides with it.
     pub fn resolve(&mut self, edge: EdgeState) -> bool {
-        match edge {
-            EdgeState::Pending => return false,
-            EdgeState::Satisfied => self.satisfied += 1,
-            EdgeState::Impossible => self.impossible += 1,
-        }
+        self.count(edge);
         let before = self.state;
-        if before == GroupState::Pending {
+        if before == GroupState::Pending && edge != EdgeState::Pending {
             self.state = self.decide();
         }
         self.state != before
+    }
+
+    /// An edge has resolved, and the group decides nothing by it.
+    pub fn count(&mut self, edge: EdgeState) {
+        match edge {
+            EdgeState::Pending => {}
+            EdgeState::Satisfied => self.satisfied += 1,
+            EdgeState::Impossible => self.impossible += 1,
+        }
     }
 
     /// An edge is pending again. A group that has decided stays so until it is reopened.

@@ -40,6 +40,7 @@ pub mod fail_retry;
 pub mod fencing;
 pub mod flow_basics;
 pub mod flow_cancel;
+pub mod flow_cancelled;
 pub mod flow_children;
 pub mod flow_data;
 pub mod flow_joins;
@@ -535,6 +536,17 @@ suite! { ($)
         a_graph_that_is_still_unfolding_is_cancelled_whole
         a_member_that_awaits_its_cancel_says_so
         nothing_in_a_cancelled_flow_is_replayed
+    }
+    flow_cancelled {
+        every_edge_is_told_when_it_resolves
+        one_that_ends_by_itself_releases_nobody
+        more_edges_than_one_step_takes_are_told_step_by_step
+        members_are_cancelled_before_their_edges_resolve
+        what_was_left_of_an_end_releases_nobody
+        a_graph_that_was_unfolding_tells_of_its_edges
+        a_replay_under_way_ends_with_its_flow
+        edges_that_were_taken_back_resolve_anew
+        a_group_that_was_cancelled_stays_so
     }
     flow_children {
         the_parent_goes_on_when_every_child_has_ended

@@ -326,11 +326,15 @@ impl<F: Facts> Scene<'_, F> {
         state: EdgeState,
         reach: Reach,
     ) -> Result<bool, Halt> {
-        let Some(draft) = self.draft(id)? else { return Ok(true) };
+        if self.draft(id)?.is_none() {
+            return Ok(true);
+        }
+        let stopped = self.flow_of(id)?.flow().stops_claims();
+        let draft = self.member(id)?;
         let skipped =
             draft.execution.phase.terminal().is_some_and(|t| t.outcome == Outcome::Skipped);
         let waits = draft.execution.awaits_start();
-        let replays = reach.descendants && draft.execution.is_terminal() && !skipped;
+        let replays = reach.descendants && draft.execution.is_terminal() && !skipped && !stopped;
         let started = draft.execution.started_at.is_some();
         let group = &mut draft.member_mut()?.group;
         // One that was cancelled before it began: it stays so, and its edges are as its upstreams are.
@@ -339,6 +343,10 @@ impl<F: Facts> Scene<'_, F> {
             return Ok(false);
         }
         group.unresolve(state);
+        if stopped {
+            // Of a cancelled flow nobody comes back, and whoever still waits is cancelled.
+            return Ok(true);
+        }
         group.reopen();
         let (blocks, hopeless) = (group.blocks(), group.state == GroupState::Impossible);
         let cancelled_some = group.join.cancels_remaining();

@@ -45,7 +45,7 @@ impl<F: Facts> Scene<'_, F> {
         let draft = self.flow_of(id)?;
         let flow = draft.flow_mut();
         flow.live = flow.live.saturating_sub(1);
-        let (behind, stopped) = (flow.is_behind(), flow.stops_claims());
+        let behind = flow.is_behind();
         if failed {
             self.note_failure(id)?;
         }
@@ -58,9 +58,7 @@ impl<F: Facts> Scene<'_, F> {
             }
         }
         self.member(id)?.member_mut()?.parents = waiting;
-        if outs == 0 || stopped {
-            // Nobody is released any more: the edges are what the outcome says.
-            self.member(id)?.member_mut()?.resolved = outs;
+        if outs == 0 {
             return Ok(());
         }
         if behind || self.left == 0 {
@@ -102,17 +100,18 @@ impl<F: Facts> Scene<'_, F> {
         let Some(terminal) = draft.execution.phase.terminal() else { return Ok(()) };
         let (outcome, outs) = (terminal.outcome, draft.member()?.outs);
         let to = outs.min(from.saturating_add(self.left));
+        // First of all: whoever comes next in a run that lacks facts asks for no more than will fit.
+        self.left -= to - from;
         let edges = self.out_edges(id, from, to)?;
         let ids: Vec<_> = edges.iter().map(|e| ExecutionId::new(id.partition(), e.to)).collect();
         let mut needs = Needs::default();
         needs.note(self.want(&ids).map(Some));
-        let known = self.member(id)?.result.is_some();
+        let known = self.member(id)?.result.is_some() || self.flow_of(id)?.flow().stops_claims();
         if !known && edges.iter().any(|edge| edge.passes_result_of(outcome)) {
             needs.note(facts.result(id));
         }
         needs.into_result()?;
         self.member(id)?.member_mut()?.resolved = to;
-        self.left -= to - from;
         for edge in &edges {
             self.resolve_edge(id, outcome, edge)?;
         }
@@ -146,6 +145,13 @@ impl<F: Facts> Scene<'_, F> {
         let downstream = ExecutionId::new(id.partition(), edge.to);
         let flow = self.flow_of(id)?;
         flow.event(EventKind::EdgeResolved, resolved_data(edge, state, id, downstream));
+        if flow.flow().stops_claims() {
+            // Nobody is released any more, and nobody skipped: all that wait are cancelled.
+            if let Some(draft) = self.draft(downstream)? {
+                draft.member_mut()?.group.count(state);
+            }
+            return Ok(());
+        }
         let payload = if edge.passes_result_of(outcome) {
             match self.member(id)?.result.clone() {
                 Some(result) => Some(result),

@@ -71,6 +71,11 @@ impl WorkItem {
                 | Self::ReplayFailed { .. }
         )
     }
+
+    /// Whether what comes behind waits for all of it. Nobody whom a cancel ends waits for edges.
+    const fn keeps_its_place(&self) -> bool {
+        self.is_barrier() || matches!(self, Self::CancelMembers { .. })
+    }
 }
 
 fn row(number: u32) -> RowKey {
@@ -131,42 +136,97 @@ impl<F: Facts> Scene<'_, F> {
 
     /// Does a share of the oldest work of a flow.
     pub(super) fn carry_on(&mut self, id: &DocumentId) -> Result<(), Halt> {
-        let facts = self.facts;
-        let draft = self.flow(id)?;
-        let Work { first, next, .. } = draft.flow().work;
-        if first == next {
-            return Ok(());
+        let queue = self.oldest(id)?;
+        let Some(oldest) = queue.first().copied() else { return Ok(()) };
+        let ends = self.ends_at_hand(id, &queue)?;
+        if !ends.is_empty() {
+            let count = u32::try_from(ends.len()).unwrap_or(u32::MAX);
+            // What is too much is left as new work.
+            self.for_each(ends, Self::resolve_left)?;
+            self.drop_first(id, count, false)?;
+            return self.follow_up();
         }
-        let rows: Vec<_> = (first..next).take(2).map(row).collect();
-        facts.want_rows(&id.into(), &rows)?;
-        let left: Option<Left> = draft.find_row(facts, &row(first))?;
-        let Some(left) = left else { return Err(broken("work is lost")) };
-        let item = left.item;
-        let rest = self.perform(id, left)?;
-        let barrier = item.is_barrier();
-        if let Some(rest) = rest.filter(|_| barrier) {
-            // What comes behind a barrier waits for all of it.
-            let since = self.now;
+        let rest = self.perform(id, oldest)?;
+        let item = oldest.item;
+        if let Some(rest) = rest.filter(|_| item.keeps_its_place()) {
+            let (since, first) = (self.now, self.flow(id)?.flow().work.first);
             self.flow(id)?.put_row(RowChange::put(row(first), &Left { since, item: rest }));
             return self.follow_up();
         }
-        self.drop_first(id, barrier)?;
+        self.drop_first(id, 1, item.is_barrier())?;
         if let Some(rest) = rest {
             self.leave_flow_work(id, rest)?;
         }
         self.follow_up()
     }
 
+    /// What was left first, as much of it as one step may do, and what comes behind that.
+    fn oldest(&mut self, id: &DocumentId) -> Result<Vec<Left>, Halt> {
+        let facts = self.facts;
+        let draft = self.flow(id)?;
+        let Work { first, next, .. } = draft.flow().work;
+        let to = next.min(first.saturating_add(limits::FLOW_STEP + 1));
+        let rows: Vec<_> = (first..to).map(row).collect();
+        facts.want_rows(&id.into(), &rows)?;
+        let find = |row| match draft.find_row(facts, row)? {
+            Some(left) => Ok(left),
+            None => Err(broken("work is lost")),
+        };
+        rows.iter().map(find).collect()
+    }
+
+    /// Ends of members at the head of the queue whose edges one step resolves together: those of the
+    /// first, and of as many others as there is room for.
+    fn ends_at_hand(
+        &mut self,
+        id: &DocumentId,
+        queue: &[Left],
+    ) -> Result<Vec<(ExecutionId, u32)>, Halt> {
+        let end = |left: &Left| match left.item {
+            WorkItem::Resolve { member, from } => Some((beside(id, member), from)),
+            _ => None,
+        };
+        let ends = queue.iter().take(limits::FLOW_STEP as usize).map_while(end);
+        let mut ends: Vec<_> = ends.collect();
+        self.want(&ends.iter().map(|(member, _)| *member).collect::<Vec<_>>())?;
+        let (mut room, mut fitting) = (self.left, 0);
+        for (member, from) in &ends {
+            let edges = self.edges_left(*member, *from)?;
+            if edges > room && fitting > 0 {
+                break;
+            }
+            room = room.saturating_sub(edges);
+            fitting += 1;
+        }
+        ends.truncate(fitting);
+        Ok(ends)
+    }
+
+    /// How many edges of an ended member are still to be resolved, should they be so from this place
+    /// on: of a generation that has been replayed meanwhile none is.
+    fn edges_left(&mut self, id: ExecutionId, from: u32) -> Result<u32, Halt> {
+        let found = self.view(id)?;
+        let member = found.as_ref().and_then(|found| found.member.as_ref());
+        let member = member.filter(|member| member.resolved == from);
+        Ok(member.map_or(0, |member| member.outs.saturating_sub(from)))
+    }
+
+    fn resolve_left(&mut self, (id, from): (ExecutionId, u32)) -> Result<(), Halt> {
+        if self.edges_left(id, from)? == 0 { Ok(()) } else { self.resolve(id, from) }
+    }
+
     /// The oldest work is done.
-    fn drop_first(&mut self, id: &DocumentId, barrier: bool) -> Result<(), Halt> {
+    fn drop_first(&mut self, id: &DocumentId, count: u32, barrier: bool) -> Result<(), Halt> {
         let facts = self.facts;
         let draft = self.flow(id)?;
         let work = &mut draft.flow_mut().work;
         let first = work.first;
-        work.first += 1;
+        work.first += count;
         work.barriers -= u32::from(barrier);
         let (next, is_empty) = (work.first, work.is_empty());
-        draft.put_row(RowChange::remove(row(first)));
+        for number in first..next {
+            draft.put_row(RowChange::remove(row(number)));
+        }
         if is_empty {
             draft.flow_mut().work = Work::default();
             return Ok(());
@@ -180,18 +240,14 @@ impl<F: Facts> Scene<'_, F> {
 
     /// A share of one item: what is left of it.
     fn perform(&mut self, id: &DocumentId, left: Left) -> Result<Option<WorkItem>, Halt> {
+        let stopped = self.flow(id)?.flow().stops_claims();
         match left.item {
             WorkItem::Resolve { member, from } => {
-                let member = beside(id, member);
-                let found = self.draft(member)?;
-                let known = found.and_then(|draft| draft.execution.member.as_ref());
-                // Of a generation that has been replayed meanwhile nothing is left to resolve.
-                if known.is_some_and(|member| member.resolved == from) {
-                    // What is too much is left as new work.
-                    self.resolve(member, from)?;
-                }
+                self.resolve_left((beside(id, member), from))?;
                 Ok(None)
             }
+            // A cancelled flow replays nobody.
+            WorkItem::Revive { .. } | WorkItem::ReplayFailed { .. } if stopped => Ok(None),
             WorkItem::CancelSiblings { downstream, from, satisfied } => {
                 let decided = Decided { satisfied, at: left.since };
                 let next = self.cancel_siblings(beside(id, downstream), from, decided)?;

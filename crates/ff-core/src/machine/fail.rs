@@ -3,6 +3,7 @@
 use super::Facts;
 use super::draft::Halt;
 use super::fence::{Passage, pass};
+use super::flow;
 use super::step::Step;
 use crate::operation::{Fail, Failed};
 use crate::state::{Failure, FailureClass, LeaseEnd, LeaseEndReply};
@@ -19,6 +20,7 @@ pub(super) fn fail(facts: &impl Facts, op: &Fail, now: TimestampMs) -> Result<St
         class: op.class.unwrap_or_else(|| FailureClass::of_category(&op.category)),
     };
     let reply = draft.fail(failure, op.retry_after_ms.unwrap_or(0), facts.settings());
+    let reply = flow::reply_of(facts, &draft.execution, reply)?;
     draft.remember(op.authority.fence().copied(), reply);
     Ok(Step::done(failed(reply, false), draft.finish().into()))
 }

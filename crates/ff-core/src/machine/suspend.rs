@@ -6,6 +6,7 @@ use super::Facts;
 use super::claim::handle_of;
 use super::draft::{Draft, Halt, existing};
 use super::fence::{Passage, not_active, pass};
+use super::flow;
 use super::rows::{Family, RowChange, RowKey, find};
 use super::step::Step;
 use super::waits::{Found, GoingOn, reissue, waitpoint_not_found};
@@ -17,9 +18,9 @@ use crate::operation::{
     Binding, IssuedWaitpoint, Resume, ResumedNow, Suspend, SuspendTimeout, Suspended, WaitpointRef,
 };
 use crate::state::{
-    AttemptState, CloseReason, Execution, Heard, LeaseEnd, LeaseEndReply, Matched, MetadataNote,
-    Phase, Signal, SuspendMemory, SuspendNote, Suspension, SuspensionTimeout, Tally, Waitpoint,
-    WaitpointState, Weight,
+    AttemptState, CancelSource, Cancellation, CloseReason, Execution, Heard, LeaseEnd,
+    LeaseEndReply, Matched, MetadataNote, Phase, Signal, SuspendMemory, SuspendNote, Suspension,
+    SuspensionTimeout, Tally, Waitpoint, WaitpointState, Weight,
 };
 use crate::time::TimestampMs;
 use crate::token::Keyring;
@@ -45,10 +46,30 @@ pub(super) fn suspend(
     let timeout = timeout_of(&draft.execution, op, now)?;
     let waitpoints = draft.bind(facts, op, &keyring)?;
     let suspension = draft.listen(facts, op, timeout)?;
+    if !suspension.condition.is_met(&suspension.tally)
+        && let Some(reason) = flow::stops(facts, &execution)?
+    {
+        return Err(end_instead(facts, execution, reason, now));
+    }
     let handle = handle_of(&draft.execution, facts.settings().store);
     let handle = handle.ok_or_else(|| not_active(&draft.execution))?;
     let reply = draft.stop(op, suspension, waitpoints, handle);
     Ok(Step::done(reply, draft.finish().into()))
+}
+
+/// A cancelled flow ends whoever gives its lease back. Nothing waits then: waitpoints and tokens that
+/// could never be used are not handed out.
+fn end_instead(
+    facts: &impl Facts,
+    execution: Arc<Execution>,
+    reason: String,
+    now: TimestampMs,
+) -> Halt {
+    let (from, source) = (execution.public_state(), CancelSource::FlowCascade);
+    let mut draft = Draft::of(execution, now);
+    draft.cancel(Cancellation { reason, source, from, by_group: false }, facts.settings());
+    let refusal = not_active(&draft.execution);
+    draft.refuse(refusal)
 }
 
 pub(super) fn resume(

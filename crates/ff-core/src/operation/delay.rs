@@ -26,7 +26,7 @@ pub enum DelayUntil {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delayed {
     pub delay_until: TimestampMs,
-    /// `delayed`, or `resumable` when the time is not in the future.
+    /// `delayed`, `resumable` when the time is not in the future, or `cancelled` with its flow.
     pub public_state: PublicState,
     pub replayed: bool,
 }

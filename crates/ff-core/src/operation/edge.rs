@@ -98,7 +98,7 @@ pub struct WaitChildren {
 pub struct WaitingChildren {
     /// Children that have not ended.
     pub unresolved: u32,
-    /// `waiting_children`, or `resumable` when there is nothing to wait for.
+    /// `waiting_children`, `resumable` when there is nothing to wait for, or `cancelled` with its flow.
     pub public_state: PublicState,
     pub replayed: bool,
 }

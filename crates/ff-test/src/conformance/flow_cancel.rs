@@ -112,7 +112,8 @@ pub async fn a_lease_that_ends_without_an_outcome_is_cancelled_in_that_step(worl
     world.act(fail(&tasks[0], "transient")).await;
     world.act(delay(&tasks[1], 1_000)).await;
     world.act(revoke(drawn.id("c"))).await;
-    world.act(crate::waits::suspend(&tasks[3], crate::waits::wildcard("go"))).await;
+    let suspend = crate::waits::suspend(&tasks[3], crate::waits::wildcard("go"));
+    assert_eq!(code(world.backend.call(suspend).await), Code::ExecutionNotActive);
     world.act(crate::graphs::wait_children(&tasks[5], None)).await;
     assert_eq!(
         world.states(&drawn, &names).await,

@@ -1,18 +1,22 @@
-//! The edges of a cancelled flow.
+//! A cancelled flow: its edges, and what members are told whose lease ends in it.
 
 use std::collections::BTreeMap;
 
 use ff_core::backend::BackendExt;
+use ff_core::error::Code;
 use ff_core::event::{Detail, EventKind};
 use ff_core::limits;
 use ff_core::operation::{CascadeCompletion, Command, Failed, ReplayFlow, Reply};
 use ff_core::read::{EdgeSnapshot, ListFlowEdges, ListFlowMembers};
-use ff_core::state::{CancelPolicy, EdgeKind, EdgeState, FlowState, GroupState, PublicState};
+use ff_core::state::{
+    AttemptState, CancelPolicy, EdgeKind, EdgeState, FlowState, GroupState, Outcome, PublicState,
+};
 
-use crate::graphs::Drawn;
-use crate::world::{World, complete};
+use crate::graphs::{Drawn, wait_children};
+use crate::waits;
+use crate::world::{World, complete, delay, fail, policy};
 
-use PublicState::{Cancelled, Completed};
+use PublicState::{Active, Cancelled, Completed};
 
 impl World {
     async fn edges(&self, drawn: &Drawn) -> Vec<EdgeSnapshot> {
@@ -191,6 +195,105 @@ pub async fn edges_that_were_taken_back_resolve_anew(world: &World) {
     world.check_groups(&drawn, &edges).await;
     let told = world.edges_told(&drawn).await;
     assert_eq!((told.len(), told.values().all(|states| states.len() == 2)), (200, true));
+}
+
+/// Carries an operation out twice: the second answer is the first one, marked as such.
+async fn twice(world: &World, operation: impl Into<Command>) -> (Reply, Reply) {
+    let command = operation.into();
+    let first = world.command(command.clone()).await.expect("an answer");
+    (first, world.command(command).await.expect("the same answer"))
+}
+
+pub async fn a_failure_that_is_not_tried_again_is_told_so(world: &World) {
+    let drawing = world.draw(&["a", "b"], &["a>b"]);
+    let drawn = world.submit_flow(drawing.with("a", |a| a.policy = Default::default())).await;
+    let task = world.take(&drawn, "a").await;
+    world.act(drawn.cancel(CancelPolicy::CancelPending)).await;
+    let (first, again) = twice(world, fail(&task, "transient")).await;
+    let told = |replayed| Reply::Fail(Failed::TerminalFailed { replayed });
+    assert_eq!((first, again), (told(false), told(true)));
+    let record = world.describe(drawn.id("a")).await;
+    assert_eq!(record.state.public_state, Cancelled);
+    let attempts = world.attempts(drawn.id("a")).await;
+    assert_eq!(attempts[0].state, AttemptState::EndedFailure, "what was reported is kept");
+}
+
+pub async fn a_delay_in_a_cancelled_flow_is_told_as_cancelled(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a"], &[])).await;
+    let task = world.take(&drawn, "a").await;
+    world.act(drawn.cancel(CancelPolicy::CancelPending)).await;
+    let (first, again) = twice(world, delay(&task, 1_000)).await;
+    let state = |reply| match reply {
+        Reply::Delay(delayed) => (delayed.public_state, delayed.replayed),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((state(first), state(again)), ((Cancelled, false), (Cancelled, true)));
+}
+
+pub async fn a_wait_in_a_cancelled_flow_is_told_as_cancelled(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b", "c"], &[])).await;
+    let [task, _running] = [world.take(&drawn, "a").await, world.take(&drawn, "b").await];
+    world.act(drawn.cancel(CancelPolicy::CancelPending)).await;
+    let wait = wait_children(&task, Some(vec![drawn.id("b"), drawn.id("c")]));
+    let (first, again) = twice(world, wait).await;
+    let state = |reply| match reply {
+        Reply::WaitChildren(waits) => (waits.public_state, waits.unresolved, waits.replayed),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((state(first), state(again)), ((Cancelled, 1, false), (Cancelled, 1, true)));
+    assert_eq!(world.states(&drawn, &["a", "b"]).await, [Cancelled, Active]);
+}
+
+/// It could never be resumed: no waitpoint is made, and no token given that nobody may use.
+pub async fn a_suspend_in_a_cancelled_flow_is_refused_and_ends_it(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a", "b"], &["a>b"])).await;
+    let task = world.take(&drawn, "a").await;
+    world.act(drawn.cancel(CancelPolicy::CancelPending)).await;
+    let suspend = waits::suspend(&task, waits::wildcard("go"));
+    for _ in 0..2 {
+        let refused = world.backend.call(suspend.clone()).await.expect_err("it cannot wait");
+        assert_eq!(refused.code(), Code::ExecutionNotActive);
+        let current = refused.refusal().and_then(|refusal| refusal.current.as_ref());
+        let current = current.expect("what it is");
+        assert_eq!(current.terminal_outcome, Some(Outcome::Cancelled));
+    }
+    assert_eq!(world.states(&drawn, &["a"]).await, [Cancelled]);
+    assert_eq!(world.waitpoints(drawn.id("a")).await, []);
+    let history = world.history(drawn.id("a")).await;
+    let [.., claimed, last] = history[..] else { panic!("{history:?}") };
+    assert_eq!((claimed, last), (EventKind::Claimed, EventKind::Cancelled));
+    world.check_edges(&drawn).await;
+}
+
+pub async fn a_suspend_that_is_satisfied_already_goes_on(world: &World) {
+    let drawn = world.submit_flow(world.draw(&["a"], &[])).await;
+    let task = world.take(&drawn, "a").await;
+    let waitpoint = world.pending(&task, "go").await;
+    world.signal(&task, &waitpoint, "now").await;
+    world.act(drawn.cancel(CancelPolicy::CancelPending)).await;
+    let bound = vec![waits::use_pending(&waitpoint)];
+    let suspend = waits::suspend_on(&task, bound, waits::wildcard("go"));
+    assert!(world.act(suspend).await.already_satisfied);
+    assert_eq!(world.states(&drawn, &["a"]).await, [Active]);
+}
+
+/// An answer that was given before the cancel stays the answer.
+pub async fn what_was_answered_before_the_cancel_is_answered_again(world: &World) {
+    let drawing = world.draw(&["a"], &[]);
+    let retries = policy(r#"{"retry_policy":{"max_retries":3}}"#);
+    let drawn = world.submit_flow(drawing.with("a", |a| a.policy = retries)).await;
+    let task = world.take(&drawn, "a").await;
+    let first = world.act(fail(&task, "transient")).await;
+    let Failed::RetryScheduled { delay_until, retry_count, .. } = first else {
+        panic!("{first:?}")
+    };
+    world.pass(1_000).await;
+    let _second = world.take(&drawn, "a").await;
+    world.act(drawn.cancel(CancelPolicy::CancelPending)).await;
+    world.pass(limits::LEASE_TTL_MS.cast_signed()).await;
+    assert_eq!(world.states(&drawn, &["a"]).await, [Cancelled]);
+    let again = world.act(fail(&task, "transient")).await;
+    assert_eq!(again, Failed::RetryScheduled { delay_until, retry_count, replayed: true });
 }
 
 /// The group of a member that is cancelled before it decided says so, whatever is counted later.

@@ -546,6 +546,12 @@ suite! { ($)
         a_graph_that_was_unfolding_tells_of_its_edges
         a_replay_under_way_ends_with_its_flow
         edges_that_were_taken_back_resolve_anew
+        a_failure_that_is_not_tried_again_is_told_so
+        a_delay_in_a_cancelled_flow_is_told_as_cancelled
+        a_wait_in_a_cancelled_flow_is_told_as_cancelled
+        a_suspend_in_a_cancelled_flow_is_refused_and_ends_it
+        a_suspend_that_is_satisfied_already_goes_on
+        what_was_answered_before_the_cancel_is_answered_again
         a_group_that_was_cancelled_stays_so
     }
     flow_children {

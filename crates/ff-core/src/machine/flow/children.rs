@@ -7,10 +7,10 @@ use super::super::draft::Halt;
 use super::super::fence::{Passage, pass};
 use super::super::step::Step;
 use super::edges::leads_to;
-use super::not_in_flow;
 use super::pages::{Beside, CHILDREN, IN, InEdge};
 use super::scene::{Scene, stands_in};
 use super::work::WorkItem;
+use super::{not_in_flow, reply_of};
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
 use crate::id::{DocumentId, ExecutionId};
@@ -26,11 +26,7 @@ pub(in super::super) fn wait(
 ) -> Result<Step<WaitingChildren>, Halt> {
     let operation = LeaseEnd::WaitChildren;
     let draft = match pass(facts, op.execution_id, op.authority, operation, now)? {
-        Passage::Repeated(LeaseEndReply::WaitingChildren { unresolved, public_state }) => {
-            let replayed = true;
-            return Ok(Step::unchanged(WaitingChildren { unresolved, public_state, replayed }));
-        }
-        Passage::Repeated(other) => return Err(other.misremembered().into()),
+        Passage::Repeated(reply) => return Ok(Step::unchanged(waiting(reply, true)?)),
         Passage::Open(draft) => *draft,
     };
     let Some(member) = &draft.execution.member else {
@@ -57,11 +53,20 @@ pub(in super::super) fn wait(
     let data = EventData::from([("unresolved".to_owned(), unresolved.into())]);
     draft.event_with(EventKind::Released, data);
     let reply = LeaseEndReply::WaitingChildren { unresolved, public_state };
+    let reply = reply_of(facts, &draft.execution, reply)?;
     draft.remember(op.authority.fence().copied(), reply);
-    let replayed = false;
     // A cancelled flow ends whoever gives its lease back.
     scene.settle_one(&before)?;
-    Ok(Step::done(WaitingChildren { unresolved, public_state, replayed }, scene.finish()))
+    Ok(Step::done(waiting(reply, false)?, scene.finish()))
+}
+
+fn waiting(reply: LeaseEndReply, replayed: bool) -> Result<WaitingChildren, Halt> {
+    match reply {
+        LeaseEndReply::WaitingChildren { unresolved, public_state } => {
+            Ok(WaitingChildren { unresolved, public_state, replayed })
+        }
+        other => Err(other.misremembered().into()),
+    }
 }
 
 impl<F: Facts> Scene<'_, F> {

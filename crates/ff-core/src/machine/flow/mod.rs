@@ -32,6 +32,6 @@ pub(super) use replay::{replay_flow, replay_member};
 pub(crate) use resolve::{SIBLING_IMPOSSIBLE, SIBLING_SATISFIED};
 pub(super) use scene::Scene;
 use settle::{already_terminal, existing, not_found, not_in_flow, not_terminal, open};
-pub(super) use settle::{may_delete, settle, stopped};
+pub(super) use settle::{may_delete, reply_of, settle, stopped, stops};
 pub(super) use submit::submit;
 pub(super) use work::cascade;

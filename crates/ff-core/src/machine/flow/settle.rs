@@ -9,7 +9,7 @@ use super::super::{Facts, Needs};
 use super::scene::Scene;
 use crate::error::{Code, Refusal};
 use crate::id::{DocumentId, ExecutionId, FlowId};
-use crate::state::{CancelSource, Document, Execution, Flow};
+use crate::state::{CancelSource, Document, Execution, Flow, LeaseEndReply, PublicState};
 use crate::time::TimestampMs;
 
 /// Carries on what a step means for flows: members that it has ended, and members of a cancelled
@@ -81,12 +81,45 @@ pub(in super::super) fn stopped(
     execution: &Execution,
 ) -> Result<Option<String>, Needs> {
     let waits = !execution.is_terminal() && execution.phase.lease().is_none();
-    let Some(member) = execution.member.as_ref().filter(|_| waits) else { return Ok(None) };
+    if waits { stops(facts, execution) } else { Ok(None) }
+}
+
+/// Why its flow was cancelled, should that end every member that does not run.
+pub(in super::super) fn stops(
+    facts: &impl Facts,
+    execution: &Execution,
+) -> Result<Option<String>, Needs> {
+    let Some(member) = &execution.member else { return Ok(None) };
     let id = DocumentId::flow_in(execution.id.partition(), member.flow_id);
     let document = facts.document(&id)?;
     let flow = document.as_ref().and_then(|document| document.flow());
     let flow = flow.filter(|flow| flow.stops_claims());
     Ok(flow.and_then(|flow| flow.cancel.as_ref()).map(|cancel| cancel.reason.clone()))
+}
+
+/// What the end of a lease answers: a member that its cancelled flow ends in the same step is told
+/// so, since nothing will be tried again and nothing waited for.
+pub(in super::super) fn reply_of(
+    facts: &impl Facts,
+    execution: &Execution,
+    reply: LeaseEndReply,
+) -> Result<LeaseEndReply, Needs> {
+    let is_cancelled = stopped(facts, execution)?.is_some();
+    Ok(if is_cancelled { reply.of_cancelled() } else { reply })
+}
+
+impl LeaseEndReply {
+    fn of_cancelled(self) -> Self {
+        let public_state = PublicState::Cancelled;
+        match self {
+            Self::RetryScheduled { .. } => Self::TerminalFailed,
+            Self::Delayed { delay_until, .. } => Self::Delayed { delay_until, public_state },
+            Self::WaitingChildren { unresolved, .. } => {
+                Self::WaitingChildren { unresolved, public_state }
+            }
+            other => other,
+        }
+    }
 }
 
 /// The flow, or `flow_not_found`.

@@ -7,13 +7,14 @@ use ff_core::backend::{Backend, BackendExt, Upkeep as _};
 use ff_core::error::{EngineError, Refusal};
 use ff_core::id::{ExecutionId, FlowId, Namespace};
 use ff_core::limits;
-use ff_core::operation::{Claimed, Reply, Submitted};
+use ff_core::operation::{Claimed, Errand, Reply, Submitted};
 use ff_core::read::{
     BudgetFilter, Describe, DescribeQuotaPolicy, Due, EventFilter, Explain, Filter, FlowFilter,
     Follow, From, ListAttempts, ListBudgets, ListEvents, ListFlowEdges, ListFlowMembers, ListFlows,
     ListKids, ListQuotaPolicies, ListSignals, ListWaitpoints, ReadContext, ReadResult, ReadStream,
     ReadSummary, Search, WaitingFilter,
 };
+use ff_core::state::CancelNotice;
 
 use crate::oracle::Oracle;
 use crate::sound;
@@ -68,10 +69,26 @@ fn without_number(reply: &Reply) -> Reply {
         // What one step of the oracle touches twice, a store may write twice.
         Reply::SetTags(set) | Reply::SetFlowTags(set) => set.revision = 0,
         // Homes have no order among each other.
-        Reply::Tick(ticked) => ticked.errands.sort_by_cached_key(|errand| format!("{errand:?}")),
+        Reply::Tick(ticked) => {
+            ticked.errands = ticked.errands.iter().flat_map(notice_by_notice).collect();
+            ticked.errands.sort_by_cached_key(|errand| format!("{errand:?}"));
+        }
         _ => {}
     }
     reply
+}
+
+/// A store that ticks one thing after another tells a worker of each by itself.
+fn notice_by_notice(errand: &Errand) -> Vec<Errand> {
+    let Errand::Tell { namespace, worker_instance_id, notices } = errand else {
+        return vec![errand.clone()];
+    };
+    let tell = |notice: &CancelNotice| Errand::Tell {
+        namespace: namespace.clone(),
+        worker_instance_id: worker_instance_id.clone(),
+        notices: vec![notice.clone()],
+    };
+    notices.iter().map(tell).collect()
 }
 
 fn same<T: PartialEq + Debug>(expected: &T, found: &T) -> Result<(), String> {

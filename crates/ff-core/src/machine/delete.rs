@@ -18,8 +18,10 @@ pub(super) fn delete(
     if !execution.is_terminal() {
         return Err(not_terminal(&execution).into());
     }
-    flow::may_delete(facts, &execution)?;
-    Ok(Step::done(Deleted, Draft::of(execution, now).delete().into()))
+    match execution.member.clone() {
+        Some(member) => flow::remove_member(facts, execution, &member, now),
+        None => Ok(Step::done(Deleted, Draft::of(execution, now).delete().into())),
+    }
 }
 
 impl Draft {

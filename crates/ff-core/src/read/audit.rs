@@ -230,6 +230,11 @@ impl Audited {
             let detail = format!("{} members live, it says {}", total - ended, flow.live);
             self.report("I11", Some(flow.id), detail);
         }
+        // One whose id went to another flow before it was made is lacking.
+        if rests && total > flow.node_count() {
+            let detail = format!("{total} members, it says {}", flow.node_count());
+            self.report("I11", Some(flow.id), detail);
+        }
         // Members of an ended flow may have been removed.
         let over = flow.members > 0 && flow.live == 0;
         if rests && over != flow.end.is_some() && !flow.is_cancelled() {

@@ -27,6 +27,8 @@ pub struct Flow {
     pub graph_revision: u64,
     pub members: u32,
     pub edges: u32,
+    /// How many of those were removed by themselves. Their numbers are not used again.
+    pub gone: Gone,
     /// Members that have not ended.
     pub live: u32,
     /// Failures noted since it was made; some may have been handled or replayed meanwhile.
@@ -44,6 +46,13 @@ pub struct Flow {
     pub end: Option<FlowEnd>,
     pub cancel: Option<FlowCancel>,
     pub work: Work,
+}
+
+/// Members that were removed by themselves, and the edges that led from them and to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Gone {
+    pub members: u32,
+    pub edges: u32,
 }
 
 /// All members have ended, or it was cancelled and they have.
@@ -243,6 +252,16 @@ impl MemberCounts {
 impl Flow {
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_some()
+    }
+
+    /// Members that are there.
+    pub const fn node_count(&self) -> u32 {
+        self.members - self.gone.members
+    }
+
+    /// Edges between members that are there.
+    pub const fn edge_count(&self) -> u32 {
+        self.edges - self.gone.edges
     }
 
     /// Whether no member may be claimed any more.

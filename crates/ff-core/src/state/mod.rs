@@ -43,7 +43,9 @@ pub use execution::{
     About, Counts, Execution, LastEnd, LeaseEnd, LeaseEndReply, LeaseLoss, Owed, OwedSlot, Progress,
 };
 pub use failure::{CancelSource, Failure, FailureClass};
-pub use flow::{CancelPolicy, Flow, FlowCancel, FlowEnd, FlowState, MemberCounts, Work, WorkKind};
+pub use flow::{
+    CancelPolicy, Flow, FlowCancel, FlowEnd, FlowState, Gone, MemberCounts, Work, WorkKind,
+};
 pub use grant::{Grant, GrantKind};
 pub use index::{Due, DueKind, QueuePlace};
 pub use key::{Access, ApiKey, Scope, SecretHash};

@@ -44,6 +44,7 @@ pub mod flow_cancelled;
 pub mod flow_children;
 pub mod flow_data;
 pub mod flow_joins;
+pub mod flow_removed;
 pub mod flow_replay;
 pub mod flow_state;
 pub mod flow_steps;
@@ -597,6 +598,26 @@ suite! { ($)
         a_result_is_not_lost_when_the_end_resolves_edges
         an_edge_that_is_not_satisfied_passes_no_payload
         inputs_of_many_that_are_claimed_at_once_are_all_told
+    }
+    flow_removed {
+        readers_do_not_find_it_any_more
+        its_removal_is_told_of_the_flow
+        edges_of_it_are_no_edges_any_more
+        its_name_is_free_again
+        a_graph_that_is_submitted_again_does_not_name_it
+        a_downstream_that_ran_is_replayed_without_it
+        a_downstream_that_was_skipped_stays_so
+        a_join_counts_what_it_had_come_to
+        an_upstream_of_it_is_replayed_to_its_end
+        a_flow_replays_the_failures_that_are_there
+        what_was_handled_stays_handled
+        what_its_group_had_decided_is_remembered
+        another_execution_with_its_id_is_another
+        a_failure_with_its_id_is_no_failure_of_the_flow
+        a_flow_whose_members_are_all_removed_goes_in_its_time
+        a_flow_is_deleted_with_those_that_are_left
+        members_of_a_cancelled_flow_are_removed_too
+        a_member_of_a_flow_that_goes_on_is_not_removed
     }
     flow_replay {
         what_was_skipped_waits_again

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use ff_core::backend::{Backend, BackendExt, Upkeep as _};
 use ff_core::error::{EngineError, Refusal};
-use ff_core::id::{ExecutionId, FlowId, Namespace};
+use ff_core::id::{ExecutionId, Namespace};
 use ff_core::limits;
 use ff_core::operation::{Claimed, Errand, Reply, Submitted};
 use ff_core::read::{
-    BudgetFilter, Describe, DescribeQuotaPolicy, Due, EventFilter, Explain, Filter, FlowFilter,
-    Follow, From, ListAttempts, ListBudgets, ListEvents, ListFlowEdges, ListFlowMembers, ListFlows,
-    ListKids, ListQuotaPolicies, ListSignals, ListWaitpoints, ReadContext, ReadResult, ReadStream,
-    ReadSummary, Search, WaitingFilter,
+    BudgetFilter, Describe, DescribeQuotaPolicy, Due, EdgeSnapshot, EventFilter, Explain, Filter,
+    FlowFilter, FlowSnapshot, Follow, From, ListAttempts, ListBudgets, ListEvents, ListFlowEdges,
+    ListFlowMembers, ListFlows, ListKids, ListQuotaPolicies, ListSignals, ListWaitpoints,
+    MemberSnapshot, ReadContext, ReadResult, ReadStream, ReadSummary, Search, WaitingFilter,
 };
-use ff_core::state::CancelNotice;
+use ff_core::state::{CancelNotice, EdgeState};
 
 use crate::oracle::Oracle;
 use crate::sound;
@@ -165,7 +165,7 @@ async fn flows(backend: &dyn Backend) -> Result<Vec<String>, String> {
             // As of its members.
             flow.revision = 0;
             facts.push(format!("{flow:?}"));
-            facts.extend(graph(backend, flow.flow_id).await?);
+            facts.extend(graph(backend, &flow).await?);
         }
         cursor = page.next_cursor;
         if cursor.is_none() {
@@ -238,24 +238,50 @@ async fn budget_events(backend: &dyn Backend) -> Result<Vec<String>, String> {
     Ok(events.iter().map(|event| format!("{event:?}")).collect())
 }
 
-async fn graph(backend: &dyn Backend, flow_id: FlowId) -> Result<Vec<String>, String> {
-    let mut facts = Vec::new();
-    let mut from = Some(0);
+async fn graph(backend: &dyn Backend, flow: &FlowSnapshot) -> Result<Vec<String>, String> {
+    let flow_id = flow.flow_id;
+    let (mut members, mut from) = (Vec::new(), Some(0));
     while let Some(number) = from {
         let list = ListFlowMembers { flow_id, from: number, limit: 50 };
         // One that is on its way out is listed and has nothing to show.
-        let Ok(page) = backend.ask(list).await else { break };
-        facts.extend(page.items.iter().map(|member| format!("{member:?}")));
+        let Ok(page) = backend.ask(list).await else { return Ok(Vec::new()) };
+        members.extend(page.items);
         from = page.next;
     }
-    let mut from = Some((0, 0));
+    let (mut edges, mut from) = (Vec::new(), Some((0, 0)));
     while let Some(place) = from {
         let list = ListFlowEdges { flow_id, from: place, limit: 50 };
-        let Ok(page) = backend.ask(list).await else { break };
-        facts.extend(page.items.iter().map(|edge| format!("{edge:?}")));
+        let page = backend.ask(list).await.map_err(|error| error.to_string())?;
+        edges.extend(page.items);
         from = page.next;
     }
-    Ok(facts)
+    check_counts(flow, &members, &edges)?;
+    let members = members.iter().map(|member| format!("{member:?}"));
+    Ok(members.chain(edges.iter().map(|edge| format!("{edge:?}"))).collect())
+}
+
+/// A flow that has ended counts what it lists, and groups count what their edges say. Edges of upstreams
+/// that were removed stay counted, and are not listed.
+fn check_counts(
+    flow: &FlowSnapshot,
+    members: &[MemberSnapshot],
+    edges: &[EdgeSnapshot],
+) -> Result<(), String> {
+    if flow.completed_at.is_some() {
+        let counted = (flow.node_count as usize, flow.edge_count as usize);
+        same(&counted, &(members.len(), edges.len()))?;
+    }
+    for member in members {
+        let into = |edge: &&EdgeSnapshot| edge.applied && edge.downstream == member.execution_id;
+        let edges: Vec<_> = edges.iter().filter(into).collect();
+        let count = |state| edges.iter().filter(|edge| edge.state == state).count();
+        let listed = (count(EdgeState::Satisfied), count(EdgeState::Impossible));
+        let group = member.group;
+        if group.edges as usize == edges.len() {
+            same(&(group.satisfied as usize, group.impossible as usize), &listed)?;
+        }
+    }
+    Ok(())
 }
 
 async fn all_ids(backend: &dyn Backend) -> Result<Vec<ExecutionId>, String> {

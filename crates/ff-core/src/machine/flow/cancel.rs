@@ -3,7 +3,7 @@
 use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::step::{PassedSibling, Step};
-use super::pages::{Beside, IN, InEdge, MEMBERS, MemberRef};
+use super::pages::{Beside, End, IN, InEdge, MEMBERS, MemberRef};
 use super::resolve::{SIBLING_IMPOSSIBLE, SIBLING_SATISFIED};
 use super::scene::{Scene, beside};
 use super::work::WorkItem;
@@ -80,8 +80,8 @@ impl<F: Facts> Scene<'_, F> {
         let to = members.min(from.saturating_add(limits::FLOW_STEP));
         let ids = self.member_ids(id, from, to)?;
         self.want(&ids)?;
-        for member in ids {
-            if !self.is_of(id, member)? {
+        for (number, member) in (from..).zip(ids) {
+            if !self.is_of(id, member, number)? {
                 continue;
             }
             let Some(draft) = self.draft(member)? else { continue };
@@ -109,12 +109,16 @@ impl<F: Facts> Scene<'_, F> {
         Ok(())
     }
 
-    /// Whether an execution that the flow lists is a member of it: the id of one that was still to
-    /// be made may have gone to another flow.
-    pub(super) fn is_of(&self, flow: &DocumentId, id: ExecutionId) -> Result<bool, Halt> {
-        let found = self.view(id)?;
-        let member = found.as_ref().and_then(|found| found.member.as_ref());
-        Ok(member.is_some_and(|member| *member.flow_id.to_string() == *flow.name))
+    /// Whether an execution that the flow lists under a number is that member of it: the id of one
+    /// that was still to be made may have gone to another flow.
+    pub(super) fn is_of(
+        &mut self,
+        flow: &DocumentId,
+        id: ExecutionId,
+        number: u32,
+    ) -> Result<bool, Halt> {
+        let flow_id = self.flow(flow)?.flow().id;
+        Ok(self.stands(flow_id, id, End { uuid: id.uuid(), number })?)
     }
 
     /// Ids of the members `from..to`.
@@ -139,7 +143,7 @@ impl<F: Facts> Scene<'_, F> {
         let facts = self.facts;
         let Some(draft) = self.draft(downstream)? else { return Ok(None) };
         let member = draft.member()?;
-        let ins = member.ins;
+        let (ins, flow_id) = (member.ins, member.flow_id);
         let state = if decided.satisfied { GroupState::Satisfied } else { GroupState::Impossible };
         if member.group.state != state {
             // A replay has taken the decision back.
@@ -149,11 +153,15 @@ impl<F: Facts> Scene<'_, F> {
         let edges: Vec<InEdge> =
             self.member(downstream)?.items(facts, &downstream.into(), &IN, (from, to))?;
         let edges = edges.into_iter().filter(|edge| edge.applied && edge.fixed.is_none());
-        let ids: Vec<_> =
-            edges.map(|edge| ExecutionId::new(downstream.partition(), edge.from)).collect();
-        self.want(&ids)?;
-        for id in ids {
-            self.cancel_sibling(id, decided)?;
+        let ends: Vec<_> = edges.map(|edge| edge.from).collect();
+        self.want(&ends.iter().map(|end| end.id(downstream)).collect::<Vec<_>>())?;
+        for end in ends {
+            if self.stands(flow_id, downstream, end)? {
+                self.cancel_sibling(end.id(downstream), decided)?;
+            } else {
+                let satisfied = decided.satisfied;
+                self.passed.push(PassedSibling { satisfied, had_ended: false });
+            }
         }
         Ok((to < ins).then_some(to))
     }
@@ -161,10 +169,7 @@ impl<F: Facts> Scene<'_, F> {
     /// An upstream whose end led to the decision, or came before it, is none of those that it ends.
     fn cancel_sibling(&mut self, id: ExecutionId, decided: Decided) -> Result<(), Halt> {
         let satisfied = decided.satisfied;
-        let Some(draft) = self.draft(id)? else {
-            self.passed.push(PassedSibling { satisfied, had_ended: false });
-            return Ok(());
-        };
+        let draft = self.member(id)?;
         match draft.execution.phase.terminal() {
             None => {
                 let reason = if satisfied { SIBLING_SATISFIED } else { SIBLING_IMPOSSIBLE };

@@ -79,11 +79,20 @@ impl<F: Facts> Scene<'_, F> {
         let facts = self.facts;
         let parent = op.execution_id;
         let Some(given) = &op.children else {
-            let ins = self.member(parent)?.member()?.ins;
+            let member = self.member(parent)?.member()?;
+            let (ins, flow_id) = (member.ins, member.flow_id);
             let edges: Vec<InEdge> =
                 self.member(parent)?.items(facts, &parent.into(), &IN, (0, ins))?;
-            let edges = edges.into_iter().filter(|edge| edge.applied);
-            let ids = edges.map(|edge| ExecutionId::new(parent.partition(), edge.from)).collect();
+            let ends: Vec<_> =
+                edges.iter().filter(|edge| edge.applied).map(|edge| edge.from).collect();
+            self.want(&ends.iter().map(|end| end.id(parent)).collect::<Vec<_>>())?;
+            let mut ids = Vec::with_capacity(ends.len());
+            for end in ends {
+                // Nobody waits for one that was removed.
+                if self.stands(flow_id, parent, end)? {
+                    ids.push(end.id(parent));
+                }
+            }
             return Ok(ids);
         };
         let mut ids = given.clone();

@@ -11,7 +11,7 @@ use crate::event::{EventData, EventKind};
 use crate::id::DocumentId;
 use crate::limits;
 use crate::operation::{CreateFlow, FlowCreated, SetFlowTags, TagsSet};
-use crate::state::{Attached, Flow, Work};
+use crate::state::{Attached, Flow, Gone, Work};
 use crate::time::TimestampMs;
 
 pub(in super::super) fn create(
@@ -44,6 +44,7 @@ pub(super) fn blank(op: &CreateFlow, now: TimestampMs) -> Flow {
         graph_revision: 0,
         members: 0,
         edges: 0,
+        gone: Gone::default(),
         live: 0,
         failures: 0,
         judging: false,

@@ -6,7 +6,8 @@ use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::rows::{Family, RowChange, RowKey};
 use super::super::step::Step;
-use super::pages::{Beside, IN, InEdge, Link, OUT, OutEdge, TOPOLOGY};
+use super::gone::gone_among;
+use super::pages::{Beside, End, IN, InEdge, Link, MEMBERS, MemberRef, OUT, OutEdge, TOPOLOGY};
 use super::scene::{Scene, beside, stands_in};
 use super::{existing, not_in_flow, open};
 use crate::error::{Code, Refusal};
@@ -81,16 +82,21 @@ impl<F: Facts> Scene<'_, F> {
         let edges = self.member(to)?.member()?.ins;
         IN.want(facts, &to.into(), (0, edges))?;
         let draft = self.member(to)?;
+        let end = End { uuid: from.uuid(), number: up };
+        let mut passing = None;
         for page in 0..IN.count(edges) {
             for edge in draft.page::<InEdge>(facts, &IN, page)? {
-                if edge.from == from.uuid() {
+                if edge.from == end {
                     let detail = "there is an edge between the two already";
                     return Err(Refusal::new(Code::DependencyAlreadyExists, detail).into());
                 }
-                if edge.passes && op.edge.passes() {
-                    return Err(second_payload().into());
-                }
+                passing = Some(edge.from).filter(|_| edge.passes).or(passing);
             }
+        }
+        if let Some(passing) = passing.filter(|_| op.edge.passes())
+            && self.stands(op.flow_id, to, passing)?
+        {
+            return Err(second_payload().into());
         }
         let known: Option<u32> = self.flow(id)?.find_row(facts, &edge_row(op.edge_id))?;
         if known.is_some() {
@@ -132,10 +138,10 @@ impl<F: Facts> Scene<'_, F> {
             // Nothing is left to be resolved, and an edge that does not count has nothing to.
             member.resolved = member.outs;
         }
-        draft.append(facts, &OUT, slot, op.edge.out(op.edge_id, in_slot))?;
+        draft.append(facts, &OUT, slot, op.edge.out(op.edge_id, (down, in_slot)))?;
         let draft = self.member(to)?;
         draft.member_mut()?.ins += 1;
-        draft.append(facts, &IN, in_slot, op.edge.in_edge(slot))?;
+        draft.append(facts, &IN, in_slot, op.edge.in_edge((up, slot)))?;
         let draft = self.flow(id)?;
         let flow = draft.flow_mut();
         let number = flow.edges;
@@ -147,7 +153,7 @@ impl<F: Facts> Scene<'_, F> {
         Ok(EdgeStaged { edge_id: op.edge_id, graph_revision })
     }
 
-    /// The edge with an id: its upstream and its place there.
+    /// The edge with an id, if its upstream is there: that, and its place beside it.
     pub(super) fn find_edge(
         &mut self,
         id: &DocumentId,
@@ -164,28 +170,26 @@ impl<F: Facts> Scene<'_, F> {
             return Ok(None);
         };
         let link: Link = draft.item(facts, &TOPOLOGY, number)?;
-        let ids = self.member_ids(id, link.from, link.from + 1)?;
-        Ok(ids.first().map(|from| (*from, link.slot)))
+        let known: MemberRef = draft.item(facts, &MEMBERS, link.from)?;
+        let from = beside(id, known.uuid);
+        let is_there = known.gone.is_none() && self.is_of(id, from, link.from)?;
+        Ok(is_there.then_some((from, link.slot)))
     }
 
     /// An edge that must be there, with its upstream and place.
-    fn edge(
-        &mut self,
-        flow: FlowId,
-        edge: EdgeId,
-    ) -> Result<(DocumentId, ExecutionId, u32, OutEdge), Halt> {
+    fn edge(&mut self, flow: FlowId, edge: EdgeId) -> Result<(ExecutionId, u32, OutEdge), Halt> {
         let id = DocumentId::flow(flow, &self.facts.settings().partitions);
         let none = || {
             let detail = format!("no edge {edge} in this flow");
             Halt::from(Refusal::at(Code::InvalidDependency, "edge_id", detail))
         };
         let (from, slot) = self.find_edge(&id, edge)?.ok_or_else(none)?;
-        if self.draft(from)?.is_none() {
-            return Err(none());
-        }
         let edges = self.out_edges(from, slot, slot + 1)?;
         let found = edges.into_iter().next().ok_or_else(none)?;
-        Ok((id, from, slot, found))
+        if !self.stands(flow, from, found.to)? {
+            return Err(none());
+        }
+        Ok((from, slot, found))
     }
 }
 
@@ -196,12 +200,12 @@ pub(in super::super) fn apply(
 ) -> Result<Step<EdgeApplied>, Halt> {
     existing(facts, op.flow_id)?;
     let mut scene = Scene::new(facts, now);
-    let (id, from, slot, edge) = scene.edge(op.flow_id, op.edge_id)?;
+    let (from, slot, edge) = scene.edge(op.flow_id, op.edge_id)?;
     if edge.applied {
         return Ok(Step::unchanged(EdgeApplied::AlreadyApplied));
     }
     open(existing(facts, op.flow_id)?)?;
-    let to = beside(&id, edge.to);
+    let to = edge.to.id(from);
     scene.check_applicable(to)?;
     let downstream = scene.member(to)?;
     downstream.member_mut()?.group.apply();
@@ -257,11 +261,11 @@ pub(in super::super) fn resolve(
 ) -> Result<Step<EdgeResolution>, Halt> {
     existing(facts, op.flow_id)?;
     let mut scene = Scene::new(facts, now);
-    let (id, from, slot, edge) = scene.edge(op.flow_id, op.edge_id)?;
+    let (from, slot, edge) = scene.edge(op.flow_id, op.edge_id)?;
     let upstream = scene.member(from)?;
     let state = edge.state(&upstream.execution, slot);
     let outcome = upstream.execution.phase.terminal().map(|terminal| terminal.outcome);
-    let to = beside(&id, edge.to);
+    let to = edge.to.id(from);
     if state != EdgeState::Pending {
         let decided = scene.view(to)?.and_then(|found| found.member.as_ref().map(|m| m.group));
         let fired = decided.is_some_and(|group| group.state != GroupState::Pending);
@@ -334,8 +338,11 @@ fn downstreams<F: Facts>(
     id: &DocumentId,
 ) -> Result<HashMap<u32, Vec<u32>>, Halt> {
     let facts = scene.facts;
-    let edges = scene.flow(id)?.flow().edges;
-    let links: Vec<Link> = scene.flow(id)?.items(facts, &id.into(), &TOPOLOGY, (0, edges))?;
+    let flow = scene.flow(id)?.flow().clone();
+    let mut links: Vec<Link> =
+        scene.flow(id)?.items(facts, &id.into(), &TOPOLOGY, (0, flow.edges))?;
+    let gone = gone_among(facts, id, &flow, links.iter().flat_map(|link| [link.from, link.to]))?;
+    links.retain(|link| !gone.contains(&link.from) && !gone.contains(&link.to));
     let mut next: HashMap<u32, Vec<u32>> = HashMap::new();
     for link in links {
         next.entry(link.from).or_default().push(link.to);
@@ -383,11 +390,11 @@ fn group_fixed(why: &str) -> Refusal {
 }
 
 impl NewEdge {
-    /// The edge beside its upstream; `slot` is its place beside its downstream.
-    pub(super) fn out(&self, id: EdgeId, slot: u32) -> OutEdge {
+    /// The edge beside its upstream; its downstream has a number, and `slot` is its place there.
+    pub(super) fn out(&self, id: EdgeId, (number, slot): (u32, u32)) -> OutEdge {
         OutEdge {
             id,
-            to: self.downstream.uuid(),
+            to: End { uuid: self.downstream.uuid(), number },
             slot,
             kind: self.kind,
             name: self.name.clone(),
@@ -397,10 +404,10 @@ impl NewEdge {
         }
     }
 
-    /// The edge beside its downstream; `slot` is its place beside its upstream.
-    pub(super) fn in_edge(&self, slot: u32) -> InEdge {
+    /// The edge beside its downstream; its upstream has a number, and `slot` is its place there.
+    pub(super) fn in_edge(&self, (number, slot): (u32, u32)) -> InEdge {
         InEdge {
-            from: self.upstream.uuid(),
+            from: End { uuid: self.upstream.uuid(), number },
             slot,
             kind: self.kind,
             name: self.name.clone(),

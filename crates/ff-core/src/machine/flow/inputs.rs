@@ -104,12 +104,13 @@ fn satisfied(
 ) -> Result<Vec<Told>, Halt> {
     let id = execution.id;
     let edges: Vec<InEdge> = IN.stored_items(facts, &id.into(), (0, member.ins))?;
-    let upstream = |edge: &InEdge| ExecutionId::new(id.partition(), edge.from);
-    let ids: Vec<_> = edges.iter().map(upstream).collect();
+    let ids: Vec<_> = edges.iter().map(|edge| edge.from.id(id)).collect();
     facts.want_executions(&ids)?;
     let mut found = Vec::new();
     for edge in edges {
-        let Some(upstream) = facts.execution(upstream(&edge))? else { continue };
+        let upstream = facts.execution(edge.from.id(id))?;
+        let upstream = upstream.filter(|upstream| edge.from.is(member.flow_id, upstream));
+        let Some(upstream) = upstream else { continue };
         let outcome = upstream.phase.terminal().map(|terminal| terminal.outcome);
         let outcome = edge.fixed.or(outcome);
         if let (EdgeState::Satisfied, Some(outcome)) = (edge.state(&upstream), outcome) {
@@ -133,7 +134,9 @@ fn children(facts: &impl Facts, execution: &Execution, member: &Member) -> Resul
     facts.want_executions(&ids)?;
     let mut found = Vec::new();
     for id in ids {
-        let Some(upstream) = facts.execution(id)? else { continue };
+        let child = facts.execution(id)?;
+        let is_of = |it: &Execution| it.member.as_ref().map(|m| m.flow_id) == Some(member.flow_id);
+        let Some(upstream) = child.filter(|child| is_of(child)) else { continue };
         let outcome = upstream.phase.terminal().map(|terminal| terminal.outcome);
         found.extend(outcome.map(|outcome| Told { name: name_of(&upstream), upstream, outcome }));
     }

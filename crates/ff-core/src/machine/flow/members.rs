@@ -17,7 +17,7 @@ use crate::event::{EventData, EventKind};
 use crate::id::{DocumentId, ExecutionId, FlowId, MemberName, Namespace};
 use crate::limits;
 use crate::operation::{AddToFlow, AddedToFlow, DeleteFlow, Deleted, InFlow};
-use crate::state::{Document, Group, Member};
+use crate::state::{Document, Flow, Group, Member};
 use crate::time::TimestampMs;
 
 pub(in super::super) fn add(
@@ -32,7 +32,7 @@ pub(in super::super) fn add(
     }
     if let Some(member) = &execution.member {
         if member.flow_id == op.flow_id {
-            let node_count = document.flow().map_or(0, |flow| flow.members);
+            let node_count = document.flow().map_or(0, Flow::node_count);
             return Ok(Step::unchanged(AddedToFlow::AlreadyMember { node_count }));
         }
         let detail = format!("it is a member of {}", member.flow_id);
@@ -50,7 +50,7 @@ pub(in super::super) fn add(
         scene.note_failure(op.execution_id)?;
     }
     scene.follow_up()?;
-    let node_count = scene.flow(&id)?.flow().members;
+    let node_count = scene.flow(&id)?.flow().node_count();
     Ok(Step::done(AddedToFlow::Added { node_count }, scene.finish()))
 }
 
@@ -117,8 +117,7 @@ impl<F: Facts> Scene<'_, F> {
             }
             draft.put_row(RowChange::put(row, &number));
         }
-        let uuid = execution.uuid();
-        draft.append(facts, &MEMBERS, number, MemberRef { uuid, name: name.clone() })?;
+        draft.append(facts, &MEMBERS, number, MemberRef::new(execution, name.clone()))?;
         Ok(Box::new(Member::new(flow_id, number, name)))
     }
 
@@ -131,8 +130,8 @@ impl<F: Facts> Scene<'_, F> {
         let from = before.saturating_sub(limits::FLOW_STEP);
         let ids = self.member_ids(id, from, before)?;
         self.want(&ids)?;
-        for member in ids {
-            if self.is_of(id, member)? {
+        for (number, member) in (from..).zip(ids) {
+            if self.is_of(id, member, number)? {
                 self.remove(member)?;
             }
         }

@@ -9,8 +9,8 @@ use super::super::draft::Halt;
 use super::super::rows::{Family, RowChange, RowKey, find};
 use super::super::{Facts, Needs};
 use crate::error::{Code, Refusal};
-use crate::id::{EdgeId, MemberName, Subject};
-use crate::state::{EdgeKind, Outcome};
+use crate::id::{EdgeId, ExecutionId, FlowId, MemberName, Subject};
+use crate::state::{EdgeKind, Execution, GroupState, Outcome};
 
 /// A list that is kept in pages of a fixed number of items.
 pub(super) struct Pages {
@@ -36,6 +36,16 @@ pub(super) const CHILDREN: Pages = Pages { family: Family::Children, per_page: 6
 pub(super) struct MemberRef {
     pub(super) uuid: Uuid,
     pub(super) name: Option<MemberName>,
+    /// It was removed by itself; how its group stood then. Its id and name are forgotten.
+    pub(super) gone: Option<GroupState>,
+}
+
+/// The member at one end of an edge. The number tells it from another execution that got its id when
+/// it had been removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct End {
+    pub(super) uuid: Uuid,
+    pub(super) number: u32,
 }
 
 /// An edge in its flow's list: numbers of members, and its place among those from its upstream.
@@ -50,7 +60,7 @@ pub(super) struct Link {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OutEdge {
     pub(super) id: EdgeId,
-    pub(super) to: Uuid,
+    pub(super) to: End,
     /// Its place among the edges that lead to its downstream.
     pub(super) slot: u32,
     pub(super) kind: EdgeKind,
@@ -65,7 +75,7 @@ pub(super) struct OutEdge {
 /// The same edge beside its downstream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct InEdge {
-    pub(super) from: Uuid,
+    pub(super) from: End,
     /// Its place among the edges that lead from its upstream.
     pub(super) slot: u32,
     pub(super) kind: EdgeKind,
@@ -74,6 +84,29 @@ pub(super) struct InEdge {
     pub(super) passes: bool,
     pub(super) applied: bool,
     pub(super) fixed: Option<Outcome>,
+}
+
+impl MemberRef {
+    pub(super) fn new(id: ExecutionId, name: Option<MemberName>) -> Self {
+        Self { uuid: id.uuid(), name, gone: None }
+    }
+
+    pub(super) fn gone(group: GroupState) -> Self {
+        Self { uuid: Uuid::nil(), name: None, gone: Some(group) }
+    }
+}
+
+impl End {
+    /// Its id, given that of the other end.
+    pub(super) fn id(self, beside: ExecutionId) -> ExecutionId {
+        ExecutionId::new(beside.partition(), self.uuid)
+    }
+
+    /// Whether an execution with its id is this member.
+    pub(super) fn is(self, flow: FlowId, found: &Execution) -> bool {
+        let member = found.member.as_ref();
+        member.is_some_and(|member| member.flow_id == flow && member.number == self.number)
+    }
 }
 
 impl Pages {
@@ -105,7 +138,17 @@ impl Pages {
         if from >= to {
             return Ok(());
         }
-        let keys: Vec<_> = (from / self.per_page..self.count(to)).map(|p| self.key(p)).collect();
+        self.want_pages(facts, of, from / self.per_page..self.count(to))
+    }
+
+    /// Asks for these pages.
+    pub(super) fn want_pages(
+        &self,
+        facts: &impl Facts,
+        of: &Subject,
+        pages: impl Iterator<Item = u32>,
+    ) -> Result<(), Needs> {
+        let keys: Vec<_> = pages.map(|page| self.key(page)).collect();
         facts.want_rows(of, &keys)
     }
 

@@ -1,11 +1,14 @@
 //! Questions about the graph of a flow, decided over its rows.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use super::super::draft::Halt;
 use super::super::{Facts, Needs};
+use super::gone::gone_among;
 use super::inputs::name_of;
-use super::pages::{CHILDREN, IN, InEdge, MEMBERS, MemberRef, OUT, OutEdge};
+use super::pages::{CHILDREN, End, IN, InEdge, MEMBERS, MemberRef, OUT, OutEdge};
 use super::scene::{Scene, beside};
 use super::{existing, not_found};
 use crate::error::{Code, Refusal};
@@ -34,12 +37,25 @@ fn refs(
     id: &DocumentId,
     from: u32,
     to: u32,
-) -> Result<Vec<(ExecutionId, MemberRef)>, Halt> {
+) -> Result<Vec<(End, MemberRef)>, Halt> {
     let refs: Vec<MemberRef> = MEMBERS.stored_items(facts, &id.into(), (from, to))?;
-    let found: Vec<_> = refs.into_iter().map(|member| (beside(id, member.uuid), member)).collect();
-    let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+    let numbered = (from..).zip(refs).filter(|(_, member)| member.gone.is_none());
+    let found: Vec<_> =
+        numbered.map(|(number, member)| (End { uuid: member.uuid, number }, member)).collect();
+    let ids: Vec<_> = found.iter().map(|(end, _)| beside(id, end.uuid)).collect();
     facts.want_executions(&ids)?;
     Ok(found)
+}
+
+/// The member that the flow has under a number, if it is there.
+fn standing(
+    facts: &impl Facts,
+    id: &DocumentId,
+    flow: &Flow,
+    end: End,
+) -> Result<Option<Arc<Execution>>, Needs> {
+    let found = facts.execution(beside(id, end.uuid))?;
+    Ok(found.filter(|found| end.is(flow.id, found)))
 }
 
 /// A page of members in the order in which they were added.
@@ -50,9 +66,9 @@ pub(in super::super) fn list_members(
     let (id, flow) = flow_of(facts, query.flow_id)?;
     let to = flow.members.min(query.from.saturating_add(query.limit));
     let mut items = Vec::new();
-    for (execution_id, member) in refs(facts, &id, query.from, to)? {
+    for (end, member) in refs(facts, &id, query.from, to)? {
         // One that is not there yet, or not any more, is left out.
-        if let Some(execution) = facts.execution(execution_id)? {
+        if let Some(execution) = standing(facts, &id, &flow, end)? {
             items.push(MemberSnapshot::of(&execution, member.name));
         }
     }
@@ -69,8 +85,11 @@ pub(in super::super) fn list_edges(
     let to = flow.members.min(first.saturating_add(LOOK_AT));
     let mut next = (to < flow.members).then_some((to, 0));
     let (mut room, mut parts, mut needs) = (query.limit, Vec::new(), Needs::default());
-    for (number, (upstream, _)) in (first..).zip(refs(facts, &id, first, to)?) {
-        let Some(execution) = facts.execution(upstream)? else { continue };
+    for (end, _) in refs(facts, &id, first, to)? {
+        let number = end.number;
+        let Some(execution) = standing(facts, &id, &flow, end)? else { continue };
+        slot = if number == first { slot } else { 0 };
+        let upstream = execution.id;
         let outs = execution.member.as_ref().map_or(0, |member| member.outs);
         let end = outs.min(slot.saturating_add(room));
         needs.note(OUT.want(facts, &upstream.into(), (slot, end)).map(Some));
@@ -80,27 +99,28 @@ pub(in super::super) fn list_edges(
             next = Some((number, end));
             break;
         }
-        slot = 0;
         if room == 0 {
             next = (number + 1 < flow.members).then_some((number + 1, 0));
             break;
         }
     }
     needs.into_result()?;
-    let mut items = Vec::new();
+    let mut found = Vec::new();
     for (execution, slot, end) in parts {
         let edges: Vec<OutEdge> = OUT.stored_items(facts, &execution.id.into(), (slot, end))?;
-        let numbered = (slot..).zip(edges);
-        items.extend(numbered.map(|(slot, edge)| snapshot(&execution, slot, edge)));
+        found.extend((slot..).zip(edges).map(|(slot, edge)| (Arc::clone(&execution), slot, edge)));
     }
-    Ok(FlowEdges { items, next })
+    let gone = gone_among(facts, &id, &flow, found.iter().map(|(.., edge)| edge.to.number))?;
+    found.retain(|(.., edge)| !gone.contains(&edge.to.number));
+    let items = found.into_iter().map(|(upstream, slot, edge)| snapshot(&upstream, slot, edge));
+    Ok(FlowEdges { items: items.collect(), next })
 }
 
 fn snapshot(upstream: &Execution, slot: u32, edge: OutEdge) -> EdgeSnapshot {
     EdgeSnapshot {
         edge_id: edge.id,
         upstream: upstream.id,
-        downstream: ExecutionId::new(upstream.id.partition(), edge.to),
+        downstream: edge.to.id(upstream.id),
         kind: edge.kind,
         state: edge.state(upstream, slot),
         applied: edge.applied,
@@ -128,6 +148,9 @@ pub(in super::super) fn describe_edge(
     };
     let edges = scene.out_edges(upstream, slot, slot + 1)?;
     let edge = edges.into_iter().next().ok_or_else(|| none(query.edge_id))?;
+    if !scene.stands(query.flow_id, upstream, edge.to)? {
+        return Err(none(query.edge_id).into());
+    }
     Ok(snapshot(&execution, slot, edge))
 }
 
@@ -174,7 +197,7 @@ pub(in super::super) fn waited_for(
         uuids.into_iter().map(|uuid| (beside(uuid), None)).collect()
     } else {
         let edges: Vec<InEdge> = IN.stored_items(facts, &of, (0, member.ins.min(LOOK_AT)))?;
-        edges.into_iter().map(|edge| (beside(edge.from), Some(edge))).collect()
+        edges.into_iter().map(|edge| (edge.from.id(execution.id), Some(edge))).collect()
     };
     let ids: Vec<_> = edges.iter().map(|(id, _)| *id).collect();
     facts.want_executions(&ids)?;
@@ -182,6 +205,7 @@ pub(in super::super) fn waited_for(
     for (id, edge) in edges {
         let Some(upstream) = facts.execution(id)? else { continue };
         let pending = match &edge {
+            Some(edge) if !edge.from.is(member.flow_id, &upstream) => continue,
             Some(edge) => edge.state(&upstream) == EdgeState::Pending,
             None => !upstream.is_terminal(),
         };

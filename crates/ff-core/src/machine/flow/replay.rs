@@ -131,7 +131,7 @@ impl<F: Facts> Scene<'_, F> {
         let mut found = BTreeSet::new();
         self.for_each(failures, |scene, failure| {
             // One that failed again after a replay was noted twice.
-            if scene.is_replayable(failure)? {
+            if scene.is_replayable(id, failure)? {
                 found.insert(failure);
             }
             Ok(())
@@ -140,9 +140,9 @@ impl<F: Facts> Scene<'_, F> {
     }
 
     /// Whether a member failed, nothing handled that, and its policy allows another generation.
-    fn is_replayable(&mut self, id: ExecutionId) -> Result<bool, Halt> {
+    fn is_replayable(&mut self, flow: &DocumentId, id: ExecutionId) -> Result<bool, Halt> {
         let spent = self.view(id)?.is_some_and(|found| check(&found).is_err());
-        Ok(!spent && self.is_unhandled(id)?)
+        Ok(!spent && self.is_unhandled(flow, id)?)
     }
 
     /// Gives members another generation: all of them before any edge is taken back, so that edges
@@ -202,26 +202,29 @@ impl<F: Facts> Scene<'_, F> {
     /// now.
     pub(super) fn recount(&mut self, id: ExecutionId) -> Result<(), Halt> {
         let facts = self.facts;
-        let ins = self.member(id)?.member()?.ins;
+        let member = self.member(id)?.member()?;
+        let (ins, flow_id, before) = (member.ins, member.flow_id, member.group);
         let mut edges: Vec<InEdge> = self.member(id)?.items(facts, &id.into(), &IN, (0, ins))?;
         edges.retain(|edge| edge.applied);
-        let upstreams: Vec<_> =
-            edges.iter().map(|edge| ExecutionId::new(id.partition(), edge.from)).collect();
+        let upstreams: Vec<_> = edges.iter().map(|edge| edge.from.id(id)).collect();
         self.want(&upstreams)?;
-        let (mut satisfied, mut impossible, mut passing) = (0, 0, None);
+        let (mut satisfied, mut impossible, mut gone, mut passing) = (0, 0, 0, None);
         for (edge, upstream) in edges.iter().zip(upstreams) {
-            let found = self.view(upstream)?;
-            let state = match &found {
-                Some(upstream) => edge.state(upstream),
-                None => EdgeState::Impossible,
+            let Some(found) = self.view(upstream)?.filter(|it| edge.from.is(flow_id, it)) else {
+                gone += 1;
+                continue;
             };
+            let state = edge.state(&found);
             satisfied += u32::from(state == EdgeState::Satisfied);
             impossible += u32::from(state == EdgeState::Impossible);
-            let outcome = found.and_then(|it| it.phase.terminal().map(|it| it.outcome));
+            let outcome = found.phase.terminal().map(|it| it.outcome);
             if edge.passes && state == EdgeState::Satisfied && outcome == Some(Outcome::Success) {
                 passing = Some(upstream);
             }
         }
+        // Those of upstreams that were removed had resolved, and stay counted as they were.
+        let stays = before.satisfied.saturating_sub(satisfied).min(gone);
+        (satisfied, impossible) = (satisfied + stays, impossible + gone - stays);
         // It may have come while the member could not take it.
         if let Some(payload) = passing.map(|upstream| facts.result(upstream)).transpose()?.flatten()
         {
@@ -247,15 +250,17 @@ impl<F: Facts> Scene<'_, F> {
         let Some(before) = draft.member()?.taking_back.clone() else { return Ok(false) };
         let (from, to) = (before.from, before.to.min(before.from.saturating_add(self.left)));
         let edges = self.out_edges(id, from, to)?;
-        let ids: Vec<_> = edges.iter().map(|e| ExecutionId::new(id.partition(), e.to)).collect();
+        let ids: Vec<_> = edges.iter().map(|edge| edge.to.id(id)).collect();
         self.want(&ids)?;
+        let flow_id = self.flow_of(id)?.flow().id;
         self.left -= to - from;
         let more = to < before.to;
         let left = more.then(|| Box::new(TakingBack { from: to, ..*before.clone() }));
         self.member(id)?.member_mut()?.taking_back = left;
         for ((slot, edge), downstream) in (from..).zip(edges).zip(ids) {
             let counts = edge.fixed.is_some() || before.counts(slot);
-            if !edge.applied || before.except.contains(&slot) {
+            let counted = edge.applied && !before.except.contains(&slot);
+            if !counted || !self.stands(flow_id, id, edge.to)? {
                 continue;
             }
             let outcome = edge.fixed.unwrap_or(before.outcome);
@@ -301,17 +306,18 @@ impl<F: Facts> Scene<'_, F> {
     ) -> Result<Option<u32>, Halt> {
         let facts = self.facts;
         let Some(draft) = self.draft(downstream)? else { return Ok(None) };
-        let ins = draft.member()?.ins;
+        let member = draft.member()?;
+        let (ins, flow_id) = (member.ins, member.flow_id);
         let to = ins.min(from.saturating_add(limits::FLOW_STEP / 4));
         let edges: Vec<InEdge> =
             self.member(downstream)?.items(facts, &downstream.into(), &IN, (from, to))?;
-        let ids = edges.iter().filter(|edge| edge.applied);
-        let ids: Vec<_> =
-            ids.map(|edge| ExecutionId::new(downstream.partition(), edge.from)).collect();
-        self.want(&ids)?;
+        let ends = edges.iter().filter(|edge| edge.applied).map(|edge| edge.from);
+        let ends: Vec<_> = ends.collect();
+        self.want(&ends.iter().map(|end| end.id(downstream)).collect::<Vec<_>>())?;
         let mut cancelled = Vec::new();
-        for id in ids {
-            let found = self.view(id)?;
+        for end in ends {
+            let id = end.id(downstream);
+            let found = self.view(id)?.filter(|found| end.is(flow_id, found));
             let may_run = |found: &Execution| check(found).is_ok() && lost_to_group(found);
             cancelled.extend(found.is_some_and(|found| may_run(&found)).then_some(id));
         }
@@ -326,9 +332,6 @@ impl<F: Facts> Scene<'_, F> {
         state: EdgeState,
         reach: Reach,
     ) -> Result<bool, Halt> {
-        if self.draft(id)?.is_none() {
-            return Ok(true);
-        }
         let stopped = self.flow_of(id)?.flow().stops_claims();
         let draft = self.member(id)?;
         let skipped =
@@ -385,11 +388,8 @@ impl<F: Facts> Scene<'_, F> {
     ) -> Result<(), Halt> {
         let facts = self.facts;
         self.member(id)?.change_item(facts, &OUT, slot, |edge: &mut OutEdge| edge.fixed = fixed)?;
-        let to = ExecutionId::new(id.partition(), edge.to);
-        if let Some(draft) = self.draft(to)? {
-            draft.change_item(facts, &IN, edge.slot, |edge: &mut InEdge| edge.fixed = fixed)?;
-        }
-        Ok(())
+        let downstream = self.member(edge.to.id(id))?;
+        downstream.change_item(facts, &IN, edge.slot, |edge: &mut InEdge| edge.fixed = fixed)
     }
 }
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::super::draft::{Draft, Halt};
 use super::super::{Facts, Needs};
-use super::pages::{Beside, FAILURES, OUT, OutEdge};
+use super::pages::{Beside, End, FAILURES, MEMBERS, MemberRef, OUT, OutEdge};
 use super::scene::{Scene, beside};
 use super::work::WorkItem;
 use crate::event::{EventData, EventKind};
@@ -103,7 +103,7 @@ impl<F: Facts> Scene<'_, F> {
         // First of all: whoever comes next in a run that lacks facts asks for no more than will fit.
         self.left -= to - from;
         let edges = self.out_edges(id, from, to)?;
-        let ids: Vec<_> = edges.iter().map(|e| ExecutionId::new(id.partition(), e.to)).collect();
+        let ids: Vec<_> = edges.iter().map(|edge| edge.to.id(id)).collect();
         let mut needs = Needs::default();
         needs.note(self.want(&ids).map(Some));
         let known = self.member(id)?.result.is_some() || self.flow_of(id)?.flow().stops_claims();
@@ -141,15 +141,17 @@ impl<F: Facts> Scene<'_, F> {
         if !edge.applied || edge.fixed.is_some() {
             return Ok(());
         }
-        let state = edge.kind.resolved_by(outcome);
-        let downstream = ExecutionId::new(id.partition(), edge.to);
+        let flow_id = self.flow_of(id)?.flow().id;
+        if !self.stands(flow_id, id, edge.to)? {
+            // Its downstream was removed, and the edge with it.
+            return Ok(());
+        }
+        let (state, downstream) = (edge.kind.resolved_by(outcome), edge.to.id(id));
         let flow = self.flow_of(id)?;
         flow.event(EventKind::EdgeResolved, resolved_data(edge, state, id, downstream));
         if flow.flow().stops_claims() {
             // Nobody is released any more, and nobody skipped: all that wait are cancelled.
-            if let Some(draft) = self.draft(downstream)? {
-                draft.member_mut()?.group.count(state);
-            }
+            self.member(downstream)?.member_mut()?.group.count(state);
             return Ok(());
         }
         let payload = if edge.passes_result_of(outcome) {
@@ -160,7 +162,7 @@ impl<F: Facts> Scene<'_, F> {
         } else {
             None
         };
-        let Some(draft) = self.draft(downstream)? else { return Ok(()) };
+        let draft = self.member(downstream)?;
         let waits = draft.execution.awaits_start();
         let member = draft.member_mut()?;
         let decided = member.group.resolve(state);
@@ -252,7 +254,7 @@ impl<F: Facts> Scene<'_, F> {
         self.want(&failures)?;
         let mut unhandled = false;
         self.for_each(failures, |scene, failure| {
-            unhandled = unhandled || scene.is_unhandled(failure)?;
+            unhandled = unhandled || scene.is_unhandled(id, failure)?;
             Ok(())
         })?;
         if unhandled {
@@ -278,9 +280,16 @@ impl<F: Facts> Scene<'_, F> {
 
     /// Whether a member has failed, no edge was satisfied by that, and not all of them led to groups
     /// that were satisfied anyway.
-    pub(super) fn is_unhandled(&mut self, id: ExecutionId) -> Result<bool, Halt> {
+    pub(super) fn is_unhandled(
+        &mut self,
+        flow: &DocumentId,
+        id: ExecutionId,
+    ) -> Result<bool, Halt> {
+        let flow_id = self.flow(flow)?.flow().id;
         let Some(found) = self.view(id)? else { return Ok(false) };
-        let (Some(terminal), Some(member)) = (found.phase.terminal(), &found.member) else {
+        // Its id may be that of a member that was removed.
+        let member = found.member.as_ref().filter(|member| member.flow_id == flow_id);
+        let (Some(terminal), Some(member)) = (found.phase.terminal(), member) else {
             return Ok(false);
         };
         if !is_failure(terminal) {
@@ -293,17 +302,31 @@ impl<F: Facts> Scene<'_, F> {
         if edges.iter().any(handles) {
             return Ok(false);
         }
-        let downstreams: Vec<_> =
-            edges.iter().map(|edge| ExecutionId::new(id.partition(), edge.to)).collect();
+        let downstreams: Vec<_> = edges.iter().map(|edge| edge.to.id(id)).collect();
         self.want(&downstreams)?;
-        for downstream in &downstreams {
-            let found = self.view(*downstream)?;
-            let group = found.and_then(|found| found.member.as_ref().map(|m| m.group.state));
-            if group != Some(GroupState::Satisfied) {
+        for edge in &edges {
+            if self.group_of(flow, id, edge.to)? != Some(GroupState::Satisfied) {
                 return Ok(true);
             }
         }
         Ok(downstreams.is_empty())
+    }
+
+    /// How the group of a downstream stands, or stood when that was removed.
+    fn group_of(
+        &mut self,
+        flow: &DocumentId,
+        upstream: ExecutionId,
+        end: End,
+    ) -> Result<Option<GroupState>, Halt> {
+        let facts = self.facts;
+        let flow_id = self.flow(flow)?.flow().id;
+        if self.stands(flow_id, upstream, end)? {
+            let found = self.view(end.id(upstream))?;
+            return Ok(found.and_then(|found| found.member.as_ref().map(|m| m.group.state)));
+        }
+        let known: MemberRef = self.flow(flow)?.item(facts, &MEMBERS, end.number)?;
+        Ok(known.gone)
     }
 
     fn end_flow(&mut self, id: &DocumentId, failed: bool) -> Result<(), Halt> {

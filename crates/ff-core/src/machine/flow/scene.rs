@@ -12,9 +12,9 @@ use super::super::draft::{Draft, Halt};
 use super::super::rows::{RowChange, RowKey};
 use super::super::step::{Changed, Changes, PassedSibling};
 use super::super::{Facts, Needs};
-use super::pages::Beside;
+use super::pages::{Beside, End};
 use crate::error::{Code, Refusal};
-use crate::id::{DocumentId, ExecutionId};
+use crate::id::{DocumentId, ExecutionId, FlowId};
 use crate::limits;
 use crate::state::{Execution, Flow, Member};
 use crate::time::TimestampMs;
@@ -127,6 +127,20 @@ impl<'f, F: Facts> Scene<'f, F> {
 
     pub(super) fn flow_ids(&self) -> Vec<DocumentId> {
         self.flows.keys().cloned().collect()
+    }
+
+    /// Whether the member at an end of an edge is still there; `beside` is the other end.
+    pub(super) fn stands(
+        &self,
+        flow: FlowId,
+        beside: ExecutionId,
+        end: End,
+    ) -> Result<bool, Needs> {
+        let id = end.id(beside);
+        match self.drafts.get(&id) {
+            Some(draft) => Ok(end.is(flow, &draft.execution)),
+            None => Ok(self.facts.execution(id)?.is_some_and(|found| end.is(flow, &found))),
+        }
     }
 
     /// Asks for many executions at once, those that are not at hand.

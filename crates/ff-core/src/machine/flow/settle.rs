@@ -154,18 +154,6 @@ pub(super) fn not_in_flow(id: ExecutionId) -> Refusal {
     Refusal::new(Code::ExecutionNotInFlow, format!("{id} is not a member of the flow"))
 }
 
-/// Whether a member may be removed by itself.
-pub(in super::super) fn may_delete(facts: &impl Facts, execution: &Execution) -> Result<(), Halt> {
-    let Some(member) = &execution.member else { return Ok(()) };
-    let id = DocumentId::flow_in(execution.id.partition(), member.flow_id);
-    let document = facts.document(&id)?;
-    let flow = document.as_ref().and_then(|document| document.flow());
-    match flow {
-        Some(flow) if flow.end.is_none() => Err(not_terminal().into()),
-        _ => Ok(()),
-    }
-}
-
 impl DocumentDraft<Flow> {
     pub(super) fn flow(&self) -> &Flow {
         &self.body

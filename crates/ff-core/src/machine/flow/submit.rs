@@ -18,7 +18,7 @@ use super::super::submit::{execution, ground};
 use super::create::blank;
 use super::members::name_row;
 use super::pages::{Beside, IN, InEdge, Link, MEMBERS, MemberRef, OUT, OutEdge, TOPOLOGY};
-use super::scene::{Scene, broken};
+use super::scene::{Scene, beside, broken};
 use super::work::WorkItem;
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
@@ -83,15 +83,10 @@ fn known(
     op: &SubmitFlow,
 ) -> Result<SubmittedFlow, Halt> {
     let count = u32::try_from(op.members.len()).unwrap_or(u32::MAX);
-    MEMBERS.want(facts, &id.into(), (0, count))?;
-    let mut members = Vec::with_capacity(op.members.len());
-    for page in 0..MEMBERS.count(count) {
-        for member in MEMBERS.stored::<MemberRef>(facts, &id.into(), page)? {
-            if let (Some(name), true) = (member.name, members.len() < op.members.len()) {
-                members.push((name, super::scene::beside(id, member.uuid)));
-            }
-        }
-    }
+    // Those that were removed since have no name.
+    let members: Vec<MemberRef> = MEMBERS.stored_items(facts, &id.into(), (0, count))?;
+    let named = |member: MemberRef| Some((member.name?, beside(id, member.uuid)));
+    let members = members.into_iter().filter_map(named).collect();
     let (seed, edges) = flow.edge_seed.unwrap_or_default();
     let first = SubmitFlow { edge_seed: seed, ..op.clone() };
     Ok(SubmittedFlow {
@@ -158,7 +153,7 @@ fn write_down(
     let members: Vec<_> = op
         .members
         .iter()
-        .map(|m| MemberRef { uuid: m.submit.execution_id.uuid(), name: Some(m.name.clone()) })
+        .map(|m| MemberRef::new(m.submit.execution_id, Some(m.name.clone())))
         .collect();
     for (page, members) in (0..).zip(members.chunks(MEMBERS.per_page() as usize)) {
         draft.put_page(&MEMBERS, page, members);
@@ -200,9 +195,9 @@ fn fold(op: &SubmitFlow, graph: &Graph, retention: Retention, now: TimestampMs) 
         let edge = edge.between(ids[0], ids[1]);
         let (out_slot, in_slot) = (folded[from as usize].outs.len(), folded[to as usize].ins.len());
         let slot = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let out = OutEdge { applied: true, ..edge.out(op.edge_id(n), slot(in_slot)) };
+        let out = OutEdge { applied: true, ..edge.out(op.edge_id(n), (to, slot(in_slot))) };
         folded[from as usize].outs.push(out);
-        let into = InEdge { applied: true, ..edge.in_edge(slot(out_slot)) };
+        let into = InEdge { applied: true, ..edge.in_edge((from, slot(out_slot))) };
         folded[to as usize].ins.push(into);
     }
     folded.iter_mut().for_each(Folded::count);

@@ -142,7 +142,7 @@ impl<F: Facts> Scene<'_, F> {
         if !ends.is_empty() {
             let count = u32::try_from(ends.len()).unwrap_or(u32::MAX);
             // What is too much is left as new work.
-            self.for_each(ends, Self::resolve_left)?;
+            self.for_each(ends, |scene, end| scene.resolve_left(id, end))?;
             self.drop_first(id, count, false)?;
             return self.follow_up();
         }
@@ -191,7 +191,7 @@ impl<F: Facts> Scene<'_, F> {
         self.want(&ends.iter().map(|(member, _)| *member).collect::<Vec<_>>())?;
         let (mut room, mut fitting) = (self.left, 0);
         for (member, from) in &ends {
-            let edges = self.edges_left(*member, *from)?;
+            let edges = self.edges_left(id, *member, *from)?;
             if edges > room && fitting > 0 {
                 break;
             }
@@ -204,15 +204,20 @@ impl<F: Facts> Scene<'_, F> {
 
     /// How many edges of an ended member are still to be resolved, should they be so from this place
     /// on: of a generation that has been replayed meanwhile none is.
-    fn edges_left(&mut self, id: ExecutionId, from: u32) -> Result<u32, Halt> {
+    fn edges_left(&mut self, flow: &DocumentId, id: ExecutionId, from: u32) -> Result<u32, Halt> {
+        let flow_id = self.flow(flow)?.flow().id;
         let found = self.view(id)?;
         let member = found.as_ref().and_then(|found| found.member.as_ref());
-        let member = member.filter(|member| member.resolved == from);
+        let member = member.filter(|it| it.flow_id == flow_id && it.resolved == from);
         Ok(member.map_or(0, |member| member.outs.saturating_sub(from)))
     }
 
-    fn resolve_left(&mut self, (id, from): (ExecutionId, u32)) -> Result<(), Halt> {
-        if self.edges_left(id, from)? == 0 { Ok(()) } else { self.resolve(id, from) }
+    fn resolve_left(
+        &mut self,
+        flow: &DocumentId,
+        (id, from): (ExecutionId, u32),
+    ) -> Result<(), Halt> {
+        if self.edges_left(flow, id, from)? == 0 { Ok(()) } else { self.resolve(id, from) }
     }
 
     /// The oldest work is done.
@@ -243,7 +248,7 @@ impl<F: Facts> Scene<'_, F> {
         let stopped = self.flow(id)?.flow().stops_claims();
         match left.item {
             WorkItem::Resolve { member, from } => {
-                self.resolve_left((beside(id, member), from))?;
+                self.resolve_left(id, (beside(id, member), from))?;
                 Ok(None)
             }
             // A cancelled flow replays nobody.

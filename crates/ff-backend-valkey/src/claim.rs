@@ -92,7 +92,7 @@ async fn enter(
     let begun = Instant::now();
     let (mut gate, mut remembered) = near::gate(shared, claim).await?;
     loop {
-        let claimed = match Entered::new(claim, gate, limited) {
+        let claimed = match Entered::new(claim, (gate, remembered), limited) {
             Some(entered) => run(shared, &entered, look).await?,
             None => Some(Claimed::default()),
         };
@@ -125,11 +125,13 @@ struct Entered {
     limited: Limited,
     /// From this instant on the worker counts as silent.
     until: TimestampMs,
+    /// It was let in by what was remembered.
+    remembered: bool,
 }
 
 impl Entered {
     /// None: there is no such lane.
-    fn new(claim: &Claim, gate: Gate, limited: Limited) -> Option<Self> {
+    fn new(claim: &Claim, (gate, remembered): (Gate, bool), limited: Limited) -> Option<Self> {
         let (mut lanes, mut under) = (Vec::new(), Vec::new());
         for (share, standing) in claim.lanes.iter().zip(gate.lanes) {
             let passes = |it: &Standing| limited == Limited::SetAside || it.is_empty();
@@ -139,7 +141,8 @@ impl Entered {
             }
         }
         let claim = Claim { lanes, ..claim.clone() };
-        (!under.is_empty()).then_some(Self { claim, under, limited, until: gate.until })
+        let until = gate.until;
+        (!under.is_empty()).then_some(Self { claim, under, limited, until, remembered })
     }
 
     /// What one call is asked for: takings of one lane, with so many bytes at the most. `any`: the
@@ -336,6 +339,10 @@ impl<'a> Round<'a> {
 
     async fn carry_out(&mut self, plan: Plan) -> Result<(), EngineError> {
         let Plan { takings, expired } = plan;
+        if self.entered.remembered && !expired.is_empty() {
+            // A claim that is refused changes nothing.
+            near::gate_since(self.shared, self.claim, Instant::now()).await?;
+        }
         // They came before what is taken.
         due::expire(self.shared, &expired).await?;
         let mut expired = Vec::new();

@@ -12,7 +12,7 @@ use ff_core::backend::{Backend, BackendExt, Upkeep as _};
 use ff_core::error::{Code, EngineError};
 use ff_core::event::EventKind;
 use ff_core::id::{ExecutionId, Kind, LaneId};
-use ff_core::operation::{Submit, Task};
+use ff_core::operation::{Claim, Submit, Task};
 use ff_core::partition::PartitionConfig;
 use ff_core::read::{Describe, EventFilter, Follow, From, ListKids, Tail};
 use ff_core::state::FrameId;
@@ -216,6 +216,33 @@ async fn who_follows_hears_of_what_stands_where_something_was_lost() {
     // What was seen before the loss is there as ever, and who stands there misses nothing.
     let (later, gap) = behind(&*backend, &seen.cursors[5]).await;
     assert_eq!((later.len(), gap), (all.len() - 6, false));
+}
+
+/// A claim is among the writes that a server has lost, and another claim takes its place, under the same
+/// revision and epoch. Whoever made the first remembers a record that nobody has any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_lease_is_stale_for_the_process_that_had_it() {
+    let server = Server::start(ServerOptions::default());
+    let (ours, theirs) = (open(&server.url()).await, open(&server.url()).await);
+    let claim = || Claim { lease_ttl_ms: 600_000, ..workload::claim(0) };
+    ours.call(registration_of(&claim())).await.unwrap();
+    ours.call(work(&*ours)).await.unwrap();
+    server.command(&["SAVE"]).unwrap();
+    let lost = ours.claim(claim(), Duration::ZERO).await.unwrap().remove(0);
+    tokio::task::block_in_place(|| server.restart());
+    let live = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match theirs.claim(claim(), Duration::ZERO).await {
+                Ok(mut tasks) if !tasks.is_empty() => return tasks.remove(0),
+                _ => {}
+            }
+        }
+    });
+    let live = live.await.unwrap();
+    assert_eq!((live.execution_id, live.lease_epoch), (lost.execution_id, lost.lease_epoch));
+    let late = ours.call(complete(&lost)).await.unwrap_err();
+    assert_eq!(late.code(), Code::StaleLease, "{late}");
+    theirs.call(complete(&live)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -199,8 +199,10 @@ impl Counts {
     /// Adds how long an execution waited for the claim that this event tells of.
     fn wait(&mut self, claimed: &Event, before: Option<&Execution>) {
         let Some(lane) = &claimed.lane else { return };
-        let Some(Phase::Runnable(runnable)) = before.map(|before| &before.phase) else { return };
-        let waited = u64::try_from(claimed.time.0 - runnable.since.0).unwrap_or(0);
+        let Some(phase @ Phase::Runnable(_)) = before.map(|before| &before.phase) else { return };
+        // What the same step has made claimable did not wait.
+        let since = phase.claimable().map_or(claimed.time, |runnable| runnable.since);
+        let waited = u64::try_from(claimed.time.0 - since.0).unwrap_or(0);
         let class = WAIT_BOUNDS_MS.iter().position(|bound| waited <= *bound);
         let waits = labelled(&mut self.waits, lane.as_str());
         waits.classes[class.unwrap_or(WAIT_BOUNDS_MS.len())] += 1;

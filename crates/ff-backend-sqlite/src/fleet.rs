@@ -203,6 +203,9 @@ fn describe_worker(
     let Some(snapshot) = worker.and_then(|worker| WorkerSnapshot::of(worker, now)) else {
         return Ok(None);
     };
+    if !query.counted {
+        return Ok(Some(Box::new(snapshot)));
+    }
     let running = running(connection, &query.namespace)?;
     let running = running.get(&snapshot.worker_instance_id).copied().unwrap_or_default();
     Ok(Some(Box::new(WorkerSnapshot { running, ..snapshot })))

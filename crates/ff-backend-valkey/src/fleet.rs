@@ -36,7 +36,9 @@ async fn describe_worker(
         return Ok(None);
     };
     let mut page = Page { items: vec![worker], next_cursor: None };
-    count_running(shared, &query.namespace, &mut page).await?;
+    if query.counted {
+        count_running(shared, &query.namespace, &mut page).await?;
+    }
     Ok(page.items.pop().map(Box::new))
 }
 

@@ -111,7 +111,8 @@ impl World {
 
     pub async fn worker(&self, name: &str) -> Option<WorkerSnapshot> {
         let (namespace, worker_instance_id) = (Namespace::default(), instance(name));
-        let found = self.backend.ask(DescribeWorker { namespace, worker_instance_id }).await;
+        let found =
+            self.backend.ask(DescribeWorker { namespace, worker_instance_id, counted: true }).await;
         found.expect("an answer").map(|found| *found)
     }
 

@@ -16,6 +16,8 @@ use crate::time::TimestampMs;
 pub struct DescribeWorker {
     pub namespace: Namespace,
     pub worker_instance_id: WorkerInstanceId,
+    /// Whether the leases that it holds are counted, which is a walk over all leases.
+    pub counted: bool,
 }
 
 /// Registered worker instances of a namespace, in the order of registration.
@@ -41,7 +43,7 @@ pub struct WorkerSnapshot {
     pub registered_at: TimestampMs,
     pub last_heartbeat_at: TimestampMs,
     pub expires_at: TimestampMs,
-    /// Leases that it holds; filled in by the store.
+    /// Leases that it holds, if they were to be counted; filled in by the store.
     pub running: u32,
     pub draining: bool,
 }

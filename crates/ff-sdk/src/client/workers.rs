@@ -89,7 +89,8 @@ impl Client {
     ) -> Result<WorkerSnapshot, SdkError> {
         let (namespace, instance) = (self.namespace.clone(), worker_instance_id);
         let worker_instance_id = parse("worker_instance_id", instance)?;
-        let found = self.ask(DescribeWorker { namespace, worker_instance_id }).await?;
+        let counted = true;
+        let found = self.ask(DescribeWorker { namespace, worker_instance_id, counted }).await?;
         let missing = || {
             let detail = format!("no worker {instance}");
             Refusal::at(Code::WorkerNotFound, "worker_instance_id", detail)

@@ -121,13 +121,21 @@ async fn list(call: Call) -> Result<Response, Failed> {
     lists::page::<Worker, _, _>(&call, paging, question).await
 }
 
-/// What is registered of a worker instance, whatever its lanes.
+/// What is registered of a worker instance, whatever its lanes; not what it runs.
 pub(super) async fn known(
     call: &Call,
     worker_instance_id: WorkerInstanceId,
 ) -> Result<Option<Box<WorkerSnapshot>>, EngineError> {
+    describe(call, worker_instance_id, false).await
+}
+
+async fn describe(
+    call: &Call,
+    worker_instance_id: WorkerInstanceId,
+    counted: bool,
+) -> Result<Option<Box<WorkerSnapshot>>, EngineError> {
     let namespace = call.namespace.clone();
-    call.ask(DescribeWorker { namespace, worker_instance_id }).await
+    call.ask(DescribeWorker { namespace, worker_instance_id, counted }).await
 }
 
 /// Whether a worker is there for the caller: it serves no lane that the key is not for.
@@ -136,7 +144,7 @@ fn is_seen(call: &Call, worker: &WorkerSnapshot) -> bool {
 }
 
 async fn row(call: &Call) -> Result<Worker, Failed> {
-    let found = known(call, instance(call)?).await?;
+    let found = describe(call, instance(call)?, true).await?;
     let found = found.filter(|worker| is_seen(call, worker));
     Ok(Worker::from(*found.ok_or_else(worker_not_found)?))
 }

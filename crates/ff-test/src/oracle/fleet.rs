@@ -73,8 +73,12 @@ fn describe_worker(
 ) -> Option<Box<WorkerSnapshot>> {
     let id = DocumentId::worker(&query.namespace, &query.worker_instance_id);
     let worker = state.documents.get(&id).and_then(|document| document.worker())?;
-    let items = vec![WorkerSnapshot::of(worker, now)?];
-    with_running(state, Page { items, next_cursor: None }).items.pop().map(Box::new)
+    let worker = WorkerSnapshot::of(worker, now)?;
+    if !query.counted {
+        return Some(Box::new(worker));
+    }
+    let page = Page { items: vec![worker], next_cursor: None };
+    with_running(state, page).items.pop().map(Box::new)
 }
 
 fn with_running(state: &State, mut page: Page<WorkerSnapshot>) -> Page<WorkerSnapshot> {

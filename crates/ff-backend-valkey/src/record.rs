@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// Raised whenever the form of the record changes.
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 
 /// Payloads and results up to this size stand in the record: one key less, and one read less.
 pub(crate) const INLINE_BYTES: usize = 256;

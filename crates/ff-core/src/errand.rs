@@ -139,7 +139,8 @@ async fn give_back<B: Backend + ?Sized>(
 ) -> Result<(), EngineError> {
     let releases = owed.iter().map(|owed| {
         let slot = SlotId { execution_id, lease_epoch: owed.lease_epoch };
-        ReleaseAdmission::of_lease(owed.quota_policy_id, slot)
+        let why = owed.claimant.map_or(SlotEnd::LeaseOver, SlotEnd::Unused);
+        ReleaseAdmission { quota_policy_id: owed.quota_policy_id, slot, why }
     });
     let replies = backend.apply(releases.map(Command::from).collect()).await;
     let mut failed = None;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Each is raised whenever the form of the record changes.
-const EXECUTION: u8 = 8;
+const EXECUTION: u8 = 9;
 const DOCUMENT: u8 = 5;
 const ATTEMPT: u8 = 4;
 const KEYRING: u8 = 2;

@@ -94,6 +94,7 @@ impl UnderWay {
                 worker_instance_id: claim.worker_instance_id.clone(),
                 grant_ttl_ms: ttl_ms,
                 slots: self.slots.clone(),
+                claimant: self.applicant.lease_id,
             }
             .into(),
         }

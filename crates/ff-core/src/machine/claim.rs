@@ -143,6 +143,7 @@ pub fn set_aside(execution: Arc<Execution>, terms: &LeaseTerms, now: TimestampMs
         worker_instance_id: Some(terms.worker_instance_id.clone()),
         expires_at: now.after(limits::SLOT_PENDING_MS),
         slots: Vec::new(),
+        claimant: None,
         lapsed: false,
         recalled: false,
     });

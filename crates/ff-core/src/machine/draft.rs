@@ -175,7 +175,7 @@ impl Draft {
         }
         let kept = self.execution.slots();
         let due_at = self.now.after(limits::ERRAND_RETRY_MS);
-        for slot in held.into_iter().filter(|slot| !kept.contains(slot)) {
+        for slot in held.into_iter().filter(|slot| !kept.iter().any(|it| it.is_same_slot(slot))) {
             let fresh = || Box::new(Owed { slots: Vec::new(), due_at });
             let owed = self.execution.owed.get_or_insert_with(fresh);
             if !owed.slots.contains(&slot) {

@@ -48,6 +48,7 @@ pub(super) fn issue(
         worker_instance_id: Some(op.worker_instance_id.clone()),
         expires_at: now.after(op.grant_ttl_ms),
         slots: Vec::new(),
+        claimant: None,
         lapsed: false,
         recalled: false,
     };
@@ -84,6 +85,7 @@ pub(super) fn issue_reclaim(
         worker_instance_id: op.worker_instance_id.clone(),
         expires_at: now.after(op.grant_ttl_ms),
         slots: Vec::new(),
+        claimant: None,
         lapsed: false,
         recalled: false,
     };
@@ -145,6 +147,7 @@ pub(super) fn grant_admitted(
         worker_instance_id: Some(op.worker_instance_id.clone()),
         expires_at: now.after(op.grant_ttl_ms),
         slots: op.slots.clone(),
+        claimant: Some(op.claimant),
         lapsed: false,
         recalled: false,
     };

@@ -65,7 +65,7 @@ pub enum AdmissionVoided {
     Void,
 }
 
-/// Slots of leases that have ended were given back.
+/// Slots of leases that have ended, or of grants that nobody used, were given back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SettleSlots {
     pub execution_id: ExecutionId,

@@ -14,7 +14,7 @@ use crate::time::TimestampMs;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Errand {
-    /// Slots of leases that have ended are to be given back.
+    /// Slots of leases that have ended, or of grants that nobody used, are to be given back.
     GiveBack { execution_id: ExecutionId, slots: Vec<OwedSlot> },
     /// It is the turn of these, who waited for a slot or a place in the window.
     LetGo { quota_policy_id: QuotaPolicyId, execution_ids: Vec<ExecutionId> },

@@ -119,6 +119,8 @@ pub struct GrantAdmitted {
     pub grant_ttl_ms: u64,
     /// Quota policies of which a slot was taken for it.
     pub slots: Vec<QuotaPolicyId>,
+    /// The claim that asked for them.
+    pub claimant: LeaseId,
 }
 
 /// What the worker needs to use a grant.

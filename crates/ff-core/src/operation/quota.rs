@@ -140,8 +140,8 @@ pub enum SlotEnd {
     /// The claim that asked for it makes no lease. Should others have asked for it too, it is theirs;
     /// else its place in the window is free again.
     Unused(LeaseId),
-    /// Its execution was asked and knows no such lease. Should somebody have asked for it since, it
-    /// stays.
+    /// Its execution was asked, since the policy had noted it as overdue, and knows no such lease.
+    /// Should somebody have asked for it since, it stays.
     NoLease,
 }
 

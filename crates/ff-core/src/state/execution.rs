@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     Attempt, Failure, LostBy, Member, Next, Phase, PublicState, Runnable, StreamEnd, Waits,
 };
-use crate::id::{ContentType, ExecutionId, Kind, LaneId, LeaseFence, Namespace, QuotaPolicyId};
+use crate::id::{
+    ContentType, ExecutionId, Kind, LaneId, LeaseFence, LeaseId, Namespace, QuotaPolicyId,
+};
 use crate::policy::{Policy, Retention};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
@@ -141,6 +143,16 @@ pub struct Owed {
 pub struct OwedSlot {
     pub quota_policy_id: QuotaPolicyId,
     pub lease_epoch: u64,
+    /// Of a grant that nobody used: the claim that asked for the slot. The next claim bears the same
+    /// epoch, and may have asked for the same slot since. Of a lease it is none.
+    pub claimant: Option<LeaseId>,
+}
+
+impl OwedSlot {
+    /// Whether both are of one slot, whoever asked for it.
+    pub fn is_same_slot(&self, other: &Self) -> bool {
+        (self.quota_policy_id, self.lease_epoch) == (other.quota_policy_id, other.lease_epoch)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,14 +177,14 @@ impl LeaseEndReply {
 impl Execution {
     /// Slots of quota policies that its lease holds, or its grant for the next lease.
     pub fn slots(&self) -> Vec<OwedSlot> {
-        let (slots, lease_epoch) = match &self.phase {
-            Phase::Active(lease) => (&lease.slots[..], self.lease_epoch),
+        let (slots, lease_epoch, claimant) = match &self.phase {
+            Phase::Active(lease) => (&lease.slots[..], self.lease_epoch, None),
             Phase::Runnable(Runnable { grant: Some(grant), .. }) if !grant.lapsed => {
-                (&grant.slots[..], self.lease_epoch + 1)
+                (&grant.slots[..], self.lease_epoch + 1, grant.claimant)
             }
             _ => return Vec::new(),
         };
-        let owed = |&quota_policy_id| OwedSlot { quota_policy_id, lease_epoch };
+        let owed = |&quota_policy_id| OwedSlot { quota_policy_id, lease_epoch, claimant };
         slots.iter().map(owed).collect()
     }
 

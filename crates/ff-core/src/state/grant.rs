@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{QuotaPolicyId, WorkerId, WorkerInstanceId};
+use crate::id::{LeaseId, QuotaPolicyId, WorkerId, WorkerInstanceId};
 use crate::time::TimestampMs;
 
 /// A permission for one worker to claim one execution, used once. While it lives, the execution is
@@ -17,6 +17,8 @@ pub struct Grant {
     pub expires_at: TimestampMs,
     /// Quota policies of which a slot was taken for its claim.
     pub slots: Vec<QuotaPolicyId>,
+    /// The claim that asked for them.
+    pub claimant: Option<LeaseId>,
     /// Its time is over and the execution is back in its queue. It is kept so that a late claim
     /// learns why it is refused.
     pub lapsed: bool,

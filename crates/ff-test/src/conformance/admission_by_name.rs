@@ -45,7 +45,7 @@ async fn granted(world: &World) -> (ExecutionId, QuotaPolicyId) {
     (id, quota)
 }
 
-fn for_worker() -> ClaimForWorker {
+pub(super) fn for_worker() -> ClaimForWorker {
     ClaimForWorker {
         namespace: Namespace::default(),
         worker_id: worker("pool"),

@@ -53,6 +53,7 @@ pub mod frame_retention;
 pub mod grant_and_claim;
 pub mod grant_claim;
 pub mod grant_lapse;
+pub mod granted_slots;
 pub mod grants;
 pub mod heartbeat;
 pub mod hold;
@@ -157,6 +158,11 @@ suite! { ($)
         a_place_that_another_limit_kept_from_use_is_free_again
         a_crowd_in_front_uses_up_no_window_behind_it
         who_goes_on_waits_for_no_window
+    }
+    granted_slots {
+        a_lapsed_grant_takes_no_slot_from_the_lease_that_follows
+        a_lapsed_grant_takes_no_slot_from_a_claim_under_way
+        a_slot_that_a_lapsed_grant_shared_is_free_once_nobody_wants_it
     }
     admission_by_name {
         a_claim_by_name_takes_a_slot

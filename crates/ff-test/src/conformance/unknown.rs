@@ -64,8 +64,15 @@ fn admitted(task: &Task) -> ClaimAdmitted {
 }
 
 fn granted(task: &Task) -> GrantAdmitted {
-    let ClaimAdmitted { execution_id, lease_epoch, worker_id, worker_instance_id, slots, .. } =
-        admitted(task);
+    let ClaimAdmitted {
+        execution_id,
+        lease_epoch,
+        lease_id,
+        worker_id,
+        worker_instance_id,
+        slots,
+        ..
+    } = admitted(task);
     GrantAdmitted {
         execution_id,
         lease_epoch,
@@ -73,6 +80,7 @@ fn granted(task: &Task) -> GrantAdmitted {
         worker_instance_id,
         grant_ttl_ms: 1_000,
         slots,
+        claimant: lease_id,
     }
 }
 

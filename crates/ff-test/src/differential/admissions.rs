@@ -145,7 +145,7 @@ impl AdmitOp {
                 .into()
             }
             Self::Grant { of, quota, ttl_ms } => {
-                let (execution_id, lease_epoch, _, worker_instance_id) =
+                let (execution_id, lease_epoch, claimant, worker_instance_id) =
                     applicants.find(*of, id)?;
                 GrantAdmitted {
                     execution_id,
@@ -154,6 +154,7 @@ impl AdmitOp {
                     worker_instance_id,
                     grant_ttl_ms: *ttl_ms,
                     slots: quota.map(|n| limited.quota(n)).into_iter().collect(),
+                    claimant,
                 }
                 .into()
             }
@@ -172,7 +173,8 @@ impl AdmitOp {
                 BlockForAdmission { execution_id, reason, detail, by: Some(by) }.into()
             }
             Self::SettleSlots { target, quota, epoch } => {
-                let slot = OwedSlot { quota_policy_id: limited.quota(*quota), lease_epoch: *epoch };
+                let (quota_policy_id, lease_epoch) = (limited.quota(*quota), *epoch);
+                let slot = OwedSlot { quota_policy_id, lease_epoch, claimant: None };
                 SettleSlots { execution_id: id(*target), slots: vec![slot] }.into()
             }
             Self::End { of, budget, action } => {

@@ -360,6 +360,7 @@ fn admission(name: &str) -> Command {
             worker_instance_id: WorkerInstanceId::new("w-1").expect("an instance"),
             grant_ttl_ms: LEASE_MS,
             slots: Vec::new(),
+            claimant: LeaseId::from_seed(Uuid::from_u128(7), 0),
         }
         .into(),
         "void_admission" => {

@@ -94,7 +94,7 @@ pub(in super::super) fn release(
     let is_free = match op.why {
         SlotEnd::LeaseOver => true,
         SlotEnd::Unused(claimant) => slots::leave(&mut draft, op.slot, &found, claimant),
-        SlotEnd::NoLease => !found.is_awaited(now),
+        SlotEnd::NoLease => !found.is_awaited(now) && draft.body.overdue.contains(&op.slot),
     };
     if !is_free {
         return Ok(draft.answer(AdmissionReleased::default()));

@@ -77,10 +77,10 @@ fn await_lease(draft: &mut QuotaDraft, slot: SlotId) -> TimestampMs {
     until
 }
 
-/// A claim asks for a slot that was taken: whether it is another than before. The lease of one that is
-/// pending is then waited for anew.
+/// A claim asks for a slot that was taken: whether it is another than before. The lease is then waited
+/// for anew, also where the slot was held: perhaps by a grant, which may be over.
 pub(super) fn share(draft: &mut QuotaDraft, slot: SlotId, found: Slot, claimant: LeaseId) -> bool {
-    if found.pending_until.is_none() || found.claimants.contains(&claimant) {
+    if found.claimants.contains(&claimant) {
         return false;
     }
     let mut shared = Slot { pending_until: Some(await_lease(draft, slot)), ..found };
@@ -92,18 +92,23 @@ pub(super) fn share(draft: &mut QuotaDraft, slot: SlotId, found: Slot, claimant:
     true
 }
 
-/// A claim that asked for a slot makes no lease: whether nobody else may.
+/// A claim that asked for a slot makes no lease: whether nobody else may. Otherwise the others are
+/// asked in time, also where the slot was held: it may have been for this claim.
 pub(super) fn leave(draft: &mut QuotaDraft, slot: SlotId, found: &Slot, claimant: LeaseId) -> bool {
-    let knows_all = found.claimants.len() < CLAIMANTS;
-    if found.pending_until.is_none() || !knows_all || !found.claimants.contains(&claimant) {
+    if !found.claimants.contains(&claimant) {
         return false;
     }
     let mut left = found.clone();
-    left.claimants.retain(|other| *other != claimant);
+    if left.claimants.len() < CLAIMANTS {
+        left.claimants.retain(|other| *other != claimant);
+    }
     if left.claimants.is_empty() {
         return true;
     }
-    draft.row(RowChange::put(row(slot), &left));
+    left.pending_until.get_or_insert_with(|| await_lease(draft, slot));
+    if left != *found {
+        draft.row(RowChange::put(row(slot), &left));
+    }
     false
 }
 

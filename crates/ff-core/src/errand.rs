@@ -198,7 +198,7 @@ async fn ask<B: Backend + ?Sized>(
     for (&slot, reply) in slots.iter().zip(replies) {
         commands.push(match reply {
             Ok(Reply::VoidAdmission(AdmissionVoided::Lives)) => {
-                ConfirmAdmission { quota_policy_id, slot }.into()
+                ConfirmAdmission { quota_policy_id, slot, restore: None }.into()
             }
             Err(error) if error.refusal().is_none() => return Err(error),
             _ => ReleaseAdmission { quota_policy_id, slot, why: SlotEnd::NoLease }.into(),

@@ -14,6 +14,7 @@ use ff_core::limits;
 use ff_core::operation::{Part, Reconcile, Reconciled, ScannerFilter};
 use ff_core::state::DueKind;
 
+use crate::acts::SlotCheck;
 use crate::options::EngineOptions;
 use crate::report::{EdgeCancel, Report};
 use crate::scanner::{ScanResult, Scanner};
@@ -42,6 +43,8 @@ pub(crate) struct Reconciler {
     /// The part it is at, and where in it.
     at: usize,
     cursor: Option<String>,
+    /// Beside its parts it compares leases with their slots.
+    slots: Option<SlotCheck>,
 }
 
 impl Reconciler {
@@ -50,7 +53,11 @@ impl Reconciler {
     }
 
     pub(crate) fn of_quotas(options: &EngineOptions) -> Self {
-        Self::new(options, (QUOTAS, &[]), &[Part::Documents(DocumentKind::QuotaPolicy)])
+        let parts = const { &[Part::Documents(DocumentKind::QuotaPolicy)] };
+        // Of a lease it is not known whether a tag fits.
+        let all = options.filter.tag.is_none();
+        let slots = all.then(|| SlotCheck::new(options.filter.namespace.clone()));
+        Self { slots, ..Self::new(options, (QUOTAS, &[]), parts) }
     }
 
     pub(crate) fn of_flows(options: &EngineOptions) -> Self {
@@ -78,7 +85,8 @@ impl Reconciler {
     ) -> Self {
         let intervals = others.iter().map(|name| options.intervals.of(name));
         let interval = intervals.fold(options.intervals.of(name), Duration::min);
-        Self { name, others, interval, filter: options.filter.clone(), parts, at: 0, cursor: None }
+        let (filter, at, cursor, slots) = (options.filter.clone(), 0, None, None);
+        Self { name, others, interval, filter, parts, at, cursor, slots }
     }
 
     async fn page(
@@ -99,7 +107,13 @@ impl Reconciler {
         let done = done?;
         self.tell(report, &done, begun.elapsed());
         tell_edge_cancels(report, part, &done);
-        let processed = u32::try_from(done.found.checked).unwrap_or(u32::MAX);
+        let mut checked = done.found.checked;
+        if let Some(slots) = &mut self.slots {
+            let done = slots.page(backend, limits::RECONCILE_BATCH, true).await?;
+            checked += done.found.checked;
+            self.tell(report, &done, Duration::ZERO);
+        }
+        let processed = u32::try_from(checked).unwrap_or(u32::MAX);
         Ok(ScanResult { processed, ..ScanResult::default() })
     }
 

@@ -11,11 +11,15 @@ use ff_backend_valkey::ValkeyStore;
 use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::id::{ExecutionId, FlowId, Kind, Namespace};
 use ff_core::limits;
-use ff_core::operation::{GraphMember, Part, Reconcile, ScannerFilter, Submit, SubmitFlow};
-use ff_core::read::{Audit, DescribeFlow};
-use ff_core::state::MemberCounts;
+use ff_core::operation::{
+    Claim, GraphMember, Part, Reconcile, ReleaseAdmission, ScannerFilter, Submit, SubmitFlow,
+};
+use ff_core::policy::Policy;
+use ff_core::read::{Audit, DescribeFlow, DescribeQuotaPolicy};
+use ff_core::state::{Attached, MemberCounts};
 use ff_engine::{Engine, EngineOptions, Intervals, Shutdown};
 use ff_test::graphs::{create_flow, edge_of, name};
+use ff_test::limits::{cap, first_lease, quota};
 use ff_test::registered::registration_of;
 use ff_test::servers::{Server, ServerOptions};
 use ff_test::{sound, workload};
@@ -190,4 +194,57 @@ async fn pages_are_small_and_go_on() {
     let filter = ScannerFilter { namespace: elsewhere, tag: None };
     let filtered = store.reconcile(Reconcile { filter, ..page(100, None) }).await.unwrap();
     assert_eq!(filtered.found.checked, 0);
+}
+
+/// A lease has lost its slot of a quota policy.
+async fn a_lost_slot_is_taken_again(backend: Arc<dyn Backend>) {
+    let claim = workload::claim(0);
+    backend.call(registration_of(&claim)).await.unwrap();
+    let create = quota(cap(1));
+    let quota_policy_id = create.quota_policy_id;
+    backend.call(create).await.unwrap();
+    let attached = Attached::new([], Some(quota_policy_id));
+    let policy = Arc::new(Policy { attached, ..Policy::default() });
+    let id = ExecutionId::solo(Uuid::now_v7(), &backend.settings().partitions);
+    let submit = Submit::new(id, claim.lanes[0].lane.clone(), Kind::new("test").unwrap());
+    backend.call(Submit { policy, ..submit }).await.unwrap();
+    let claim = Claim { lease_ttl_ms: 600_000, ..claim };
+    assert_eq!(backend.claim(claim, Duration::ZERO).await.unwrap().len(), 1);
+    let lost = ReleaseAdmission::of_lease(quota_policy_id, first_lease(id));
+    assert_eq!(backend.call(lost).await.unwrap().freed, 1);
+    let intervals = Intervals::all(Duration::from_millis(100));
+    let engine =
+        Engine::new(Arc::clone(&backend), EngineOptions { intervals, ..EngineOptions::default() });
+    let report = engine.report();
+    let (stop, shutdown) = Shutdown::channel();
+    let engine = tokio::spawn(engine.run(shutdown));
+    let holders = async || {
+        let limit = limits::PAGE_MAX;
+        let question = DescribeQuotaPolicy { quota_policy_id, holders_from: 0, limit };
+        backend.ask(question).await.unwrap().unwrap().holders
+    };
+    let restored = async {
+        while holders().await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, restored).await.expect("it is taken again");
+    assert_eq!(holders().await[0].slot, first_lease(id));
+    stop.send_replace(true);
+    engine.await.unwrap();
+    let status = report.status().into_iter().find(|status| status.name == "quota_reconciler");
+    assert_eq!(status.unwrap().violations, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_without_its_slot_gets_it_back_on_sqlite() {
+    let store = SqliteStore::open(SqliteOptions::memory()).unwrap();
+    a_lost_slot_is_taken_again(Arc::new(store)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_without_its_slot_gets_it_back_on_valkey() {
+    let server = Server::start(ServerOptions::default());
+    let store = ValkeyStore::open(server.url().parse().unwrap()).await.unwrap();
+    a_lost_slot_is_taken_again(Arc::new(store)).await;
 }

@@ -114,6 +114,9 @@ pub enum Admission {
 pub struct ConfirmAdmission {
     pub quota_policy_id: QuotaPolicyId,
     pub slot: SlotId,
+    /// The lease, should it get back a slot that is gone. It is taken whatever the limits say, since
+    /// the lease is there, and is pending: should the lease have ended meanwhile, it goes again.
+    pub restore: Option<LeaseId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +125,8 @@ pub enum Confirmed {
     AlreadyHeld,
     /// It was given back, or never taken.
     NoSlot,
+    /// It was gone and is taken again.
+    Restored,
 }
 
 /// Gives a slot back.

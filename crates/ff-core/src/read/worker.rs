@@ -7,7 +7,9 @@ use super::{Leaf, Page, Seen};
 use crate::capability::Capabilities;
 use crate::cursor;
 use crate::error::Refusal;
-use crate::id::{ExecutionId, LaneId, LeaseId, Namespace, WorkerId, WorkerInstanceId};
+use crate::id::{
+    ExecutionId, LaneId, LeaseId, Namespace, QuotaPolicyId, WorkerId, WorkerInstanceId,
+};
 use crate::state::{Execution, List, ListingPosition, Worker};
 use crate::time::TimestampMs;
 
@@ -76,6 +78,8 @@ pub struct ListedLease {
     pub worker_instance_id: WorkerInstanceId,
     pub acquired_at: TimestampMs,
     pub expires_at: TimestampMs,
+    /// Quota policies of which it holds a slot.
+    pub slots: Vec<QuotaPolicyId>,
 }
 
 /// A question about leases. They stand in no list, since a claim changes none: a store looks through
@@ -158,6 +162,7 @@ impl ListedLease {
             worker_instance_id: lease.worker_instance_id.clone(),
             acquired_at: lease.acquired_at,
             expires_at: lease.expires_at,
+            slots: lease.slots.clone(),
         })
     }
 

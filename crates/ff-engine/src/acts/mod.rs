@@ -8,6 +8,7 @@ mod errand;
 mod heartbeat;
 mod leave;
 mod settle;
+mod slots;
 
 pub use audit::audit;
 pub use budget::{admit, enforce};
@@ -17,3 +18,4 @@ pub use ff_core::act::{Beat, Cancellation, Heartbeat, News, Preview, Stopped, St
 pub use heartbeat::heartbeat;
 pub use leave::{deregister, mark_dead, take_leases};
 pub use settle::settle;
+pub use slots::SlotCheck;

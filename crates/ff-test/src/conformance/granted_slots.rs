@@ -3,7 +3,10 @@
 use ff_core::backend::BackendExt;
 use ff_core::id::{ExecutionId, LeaseId, QuotaPolicyId};
 use ff_core::limits;
-use ff_core::operation::{CheckAdmission, ClaimForWorker, Errand, IssueGrantAndClaim, TakenSlots};
+use ff_core::operation::{
+    CheckAdmission, ClaimForWorker, ConfirmAdmission, Confirmed, Errand, IssueGrantAndClaim,
+    TakenSlots,
+};
 use ff_core::state::SlotId;
 use ff_engine::acts;
 
@@ -97,4 +100,39 @@ pub async fn a_slot_that_a_lapsed_grant_shared_is_free_once_nobody_wants_it(worl
             world.complete(&task).await.expect("completed");
         }
     }
+}
+
+pub async fn a_lease_whose_slot_is_gone_gets_it_back(world: &World) {
+    let quota = world.quota(cap(1)).await;
+    let task = world.start(under(world, &[], Some(quota))).await;
+    let backend = &*world.backend;
+    let found = async |repair| acts::audit(backend, repair).await.expect("audited");
+    assert_eq!(found(false).await.found.violations, [], "it holds its slot");
+    world.give_back(quota, slot(&task)).await;
+    let audited = found(false).await;
+    assert_eq!((audited.found.violations.len(), &audited.left), (1, &audited.found));
+    let violation = &audited.found.violations[0];
+    assert_eq!(violation.invariant, "I19", "{violation:?}");
+    assert_eq!(violation.subject, Some(task.execution_id.to_string()));
+    assert_eq!(holders(world, quota).await, [], "a look changes nothing");
+    let repaired = found(true).await;
+    assert_eq!((repaired.mended(), repaired.left.violations.len()), (1, 0));
+    assert_eq!(holders(world, quota).await, [slot(&task)]);
+    world.submit(under(world, &[], Some(quota))).await;
+    assert_eq!(world.claim_ids(5).await, [], "the cap is 1");
+    world.complete(&task).await.expect("completed");
+    assert_eq!(world.claim(5).await.len(), 1);
+    let lost = ConfirmAdmission {
+        quota_policy_id: quota,
+        slot: slot(&task),
+        restore: Some(task.lease_id),
+    };
+    assert_eq!(
+        world.act(lost).await,
+        Confirmed::Restored,
+        "whether the lease lives is asked later"
+    );
+    world.pass(limits::SLOT_PENDING_MS.cast_signed()).await;
+    world.pass(limits::ERRAND_RETRY_MS.cast_signed()).await;
+    assert_eq!(holders(world, quota).await.len(), 1, "that lease has ended");
 }

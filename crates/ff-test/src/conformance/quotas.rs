@@ -20,7 +20,7 @@ const FULL: Admission = Admission::ConcurrencyExceeded { retry_after_ms: limits:
 const PENDING: i64 = limits::SLOT_PENDING_MS.cast_signed();
 
 fn confirm(quota_policy_id: QuotaPolicyId, slot: SlotId) -> ConfirmAdmission {
-    ConfirmAdmission { quota_policy_id, slot }
+    ConfirmAdmission { quota_policy_id, slot, restore: None }
 }
 
 async fn refused(world: &World, operation: impl Into<Command>, expected: Code) {

@@ -163,7 +163,7 @@ fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
         ("update_quota_policy", UpdateQuotaPolicy::new(quota_policy_id, cap(1)).into()),
         ("delete_quota_policy", DeleteQuotaPolicy { quota_policy_id }.into()),
         ("check_admission", check(quota_policy_id, slot).into()),
-        ("confirm_admission", ConfirmAdmission { quota_policy_id, slot }.into()),
+        ("confirm_admission", ConfirmAdmission { quota_policy_id, slot, restore: None }.into()),
         ("release_admission", ReleaseAdmission::of_lease(quota_policy_id, slot).into()),
     ];
     let bulk_id = BulkId::mint();

@@ -70,6 +70,7 @@ pub enum LimitOp {
     Confirm {
         quota: usize,
         slot: SlotOf,
+        restore: Option<u8>,
     },
     ReleaseSlot {
         quota: usize,
@@ -244,9 +245,10 @@ impl Limited {
                 let claimant = claimant_of(*claimant);
                 CheckAdmission { quota_policy_id, slot, claimant, opens_attempt, score }.into()
             }
-            LimitOp::Confirm { quota, slot } => {
+            LimitOp::Confirm { quota, slot, restore } => {
                 let (quota_policy_id, slot) = self.slot(*quota, *slot, id)?;
-                ConfirmAdmission { quota_policy_id, slot }.into()
+                let restore = restore.map(claimant_of);
+                ConfirmAdmission { quota_policy_id, slot, restore }.into()
             }
             LimitOp::ReleaseSlot { quota, slot, why } => {
                 let (quota_policy_id, slot) = self.slot(*quota, *slot, id)?;

@@ -70,7 +70,11 @@ pub(in super::super) fn confirm(
     check_partition(op.slot.execution_id, &facts.settings().partitions)?;
     let mut draft = QuotaDraft::existing(facts, op.quota_policy_id, now)?;
     let Some(found) = slots::find(facts, &draft, op.slot)? else {
-        return Ok(Step::unchanged(Confirmed::NoSlot));
+        let Some(lease_id) = op.restore else { return Ok(Step::unchanged(Confirmed::NoSlot)) };
+        slots::take(&mut draft, op.slot, lease_id, None);
+        waiting::plan(&mut draft);
+        draft.remind();
+        return Ok(draft.answer(Confirmed::Restored));
     };
     let reply = match found.pending_until {
         Some(_) => Confirmed::Held,

@@ -198,7 +198,7 @@ fn slots_have_no_holes_whoever_gives_one_back() {
     let (mut trial, id) = trial(cap(0));
     for number in 0..20 {
         trial.call(check(id, number));
-        trial.call(ConfirmAdmission { quota_policy_id: id, slot: slot(number) });
+        trial.call(ConfirmAdmission { quota_policy_id: id, slot: slot(number), restore: None });
     }
     for number in [19, 0, 7, 7, 13, 1, 18] {
         trial.call(ReleaseAdmission::of_lease(id, slot(number)));
@@ -227,7 +227,7 @@ fn those_that_nobody_asked_for_are_noted_up_to_a_limit() {
     assert_eq!(trial.settle(), 2, "it does not go on and on");
     assert_eq!(policy(&trial).overdue, (0..most).map(slot).collect::<Vec<_>>());
     for number in 0..most {
-        let confirm = ConfirmAdmission { quota_policy_id: id, slot: slot(number) };
+        let confirm = ConfirmAdmission { quota_policy_id: id, slot: slot(number), restore: None };
         assert_eq!(trial.call(confirm), Confirmed::Held);
     }
     assert_eq!(policy(&trial).overdue, []);

@@ -47,7 +47,7 @@ impl Errands {
 }
 
 /// Carries out what steps of this process have left.
-pub(crate) async fn carry_out_noted<B: Backend + ?Sized>(backend: &B) {
+pub async fn carry_out_noted<B: Backend + ?Sized>(backend: &B) {
     loop {
         let errands = backend.errands().take();
         if errands.is_empty() {

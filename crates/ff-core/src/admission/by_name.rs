@@ -35,7 +35,7 @@ pub(crate) async fn take_up<B: Backend + ?Sized, O: ByName>(
         let reply = backend.apply(vec![it.check(id).into()]).await.pop();
         let reply = reply.unwrap_or_else(|| Err(EngineError::bug("no reply to a command")));
         if let Some(refusal) = it.note(id, reply)? {
-            backend.apply(it.releases().collect()).await;
+            give_back(backend, &it).await;
             return Err(refusal.into());
         }
     }
@@ -44,9 +44,18 @@ pub(crate) async fn take_up<B: Backend + ?Sized, O: ByName>(
     let done = backend.call(op.with_slots(slots)).await;
     // Whether a call that failed otherwise came through, a pending slot finds out later.
     if done.as_ref().is_err_and(|error| error.refusal().is_some()) {
-        backend.apply(it.releases().collect()).await;
+        give_back(backend, &it).await;
     }
     done
+}
+
+/// Gives back what it asked for in vain; whoever waits for that comes at once.
+async fn give_back<B: Backend + ?Sized>(backend: &B, it: &UnderWay) {
+    let releases: Vec<_> = it.releases().collect();
+    if !releases.is_empty() {
+        backend.apply(releases).await;
+        errand::carry_out_noted(backend).await;
+    }
 }
 
 /// A claim that names its execution.

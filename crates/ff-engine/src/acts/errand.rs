@@ -9,8 +9,16 @@ use super::budget::{admit, enforce};
 use super::bulk::carry_on;
 use super::leave::take_leases;
 
-/// Carries out one errand, whatever it takes. An error means that a part of it is left.
+/// Carries out one errand, whatever it takes, and what its own steps mean elsewhere: a slot that was
+/// given back is not waited for until somebody makes the next call. An error means that a part of it is
+/// left.
 pub async fn carry_out(backend: &dyn Backend, errand: &Errand) -> Result<(), EngineError> {
+    let done = carry_out_alone(backend, errand).await;
+    errand::carry_out_noted(backend).await;
+    done
+}
+
+async fn carry_out_alone(backend: &dyn Backend, errand: &Errand) -> Result<(), EngineError> {
     match errand {
         Errand::TakeLeases(lost) => take_leases(backend, lost).await.map(|_| ()),
         Errand::Admit { budget_id, namespace, since } => {

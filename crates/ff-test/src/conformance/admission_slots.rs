@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use ff_core::backend::BackendExt;
 use ff_core::id::{LeaseId, WorkerInstanceId};
+use ff_core::limits;
 use ff_core::operation::{
     Admission, Attach, BlockForAdmission, CheckAdmission, Claim, IssueGrantAndClaim, LaneShare,
     ReleaseAdmission, SetLane, Settled, SlotEnd, Submit,
 };
-use ff_core::state::{BlockingReason, LaneState, LimitId, QuotaSpec, SlotId};
+use ff_core::policy::Policy;
+use ff_core::state::{BlockingReason, LaneState, LimitId, PublicState, QuotaSpec, SlotId};
 use tokio::task::JoinSet;
 
 use super::admission::{apply_for, blocked, holders, set_aside, slot, under};
@@ -136,4 +138,29 @@ pub async fn who_goes_on_waits_for_no_window(world: &World) {
     world.pass(10_000).await;
     assert_eq!(world.claim_ids(5).await, []);
     blocked(world, third, BlockingReason::WaitingForQuota).await;
+}
+
+pub async fn a_slot_that_time_frees_goes_to_the_next_at_once(world: &World) {
+    let quota = world.quota(cap(1)).await;
+    let timed = |change: fn(&mut Policy)| {
+        let mut submit = under(world, &[], Some(quota));
+        change(Arc::make_mut(&mut submit.policy));
+        submit
+    };
+    let fails = timed(|policy| {
+        policy.timeout.attempt_timeout_ms = Some(1_000);
+        policy.retry.max_retries = 0;
+    });
+    let expires = timed(|policy| policy.timeout.execution_deadline_ms = Some(1_000));
+    let is_lost = timed(|policy| policy.timeout.max_reclaim_count = 0);
+    for (ends, ms) in [(fails, 1_000), (expires, 1_000), (is_lost, limits::LEASE_TTL_MS)] {
+        world.start(ends).await;
+        let next = world.submit(under(world, &[], Some(quota))).await;
+        assert_eq!(world.claim_ids(5).await, []);
+        world.pass(ms.cast_signed()).await;
+        assert_eq!(world.public_state(next).await, PublicState::Waiting, "after {ms} ms");
+        let task = world.claim_one().await;
+        assert_eq!(task.execution_id, next);
+        world.complete(&task).await.expect("completed");
+    }
 }

@@ -158,6 +158,7 @@ suite! { ($)
         a_place_that_another_limit_kept_from_use_is_free_again
         a_crowd_in_front_uses_up_no_window_behind_it
         who_goes_on_waits_for_no_window
+        a_slot_that_time_frees_goes_to_the_next_at_once
     }
     granted_slots {
         a_lapsed_grant_takes_no_slot_from_the_lease_that_follows

@@ -370,7 +370,10 @@ impl<'a, B: Backend + ?Sized> Round<'a, B> {
         });
         let replies = self.backend.apply(voids.collect()).await;
         // Of others a pending slot finds out later.
-        let is_void = |reply: &_| matches!(reply, Ok(Reply::VoidAdmission(AdmissionVoided::Void)));
+        let is_void = |reply: &_| match reply {
+            Ok(Reply::VoidAdmission(voided)) => *voided != AdmissionVoided::Lives,
+            _ => false,
+        };
         let void = lost.iter().zip(&replies).filter(|(_, reply)| is_void(*reply));
         let releases: Vec<_> = void.flat_map(|(it, _)| it.releases()).collect();
         if !releases.is_empty() {

@@ -200,6 +200,9 @@ async fn ask<B: Backend + ?Sized>(
             Ok(Reply::VoidAdmission(AdmissionVoided::Lives)) => {
                 ConfirmAdmission { quota_policy_id, slot, restore: None }.into()
             }
+            Ok(Reply::VoidAdmission(AdmissionVoided::Never)) => {
+                ReleaseAdmission { quota_policy_id, slot, why: SlotEnd::NeverLeased }.into()
+            }
             Err(error) if error.refusal().is_none() => return Err(error),
             _ => ReleaseAdmission { quota_policy_id, slot, why: SlotEnd::NoLease }.into(),
         });

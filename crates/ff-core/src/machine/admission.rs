@@ -88,11 +88,12 @@ pub(super) fn void(
     if leased || grant.is_some_and(holds) {
         return Ok(Step::unchanged(AdmissionVoided::Lives));
     }
+    let never = execution.lease_epoch < op.lease_epoch;
     let mut draft = Draft::of(execution, now);
     if next {
         draft.take_grant_back();
     }
-    Ok(draft.answer(AdmissionVoided::Void))
+    Ok(draft.answer(if never { AdmissionVoided::Never } else { AdmissionVoided::Void }))
 }
 
 /// Whether a limit applies to an execution now.

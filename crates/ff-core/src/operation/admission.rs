@@ -61,8 +61,10 @@ pub struct VoidAdmission {
 pub enum AdmissionVoided {
     /// The lease lives: its slots are held.
     Lives,
-    /// It has ended, or will never be: its slots are free.
+    /// It has ended, or nothing is known of it: its slots are free.
     Void,
+    /// There was none and will be none: its slots are free, and so are its places in windows.
+    Never,
 }
 
 /// Slots of leases that have ended, or of grants that nobody used, were given back.

@@ -148,6 +148,8 @@ pub enum SlotEnd {
     /// Its execution was asked, since the policy had noted it as overdue, and knows no such lease.
     /// Should somebody have asked for it since, it stays.
     NoLease,
+    /// The same, and there was never such a lease: its place in the window is free again.
+    NeverLeased,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

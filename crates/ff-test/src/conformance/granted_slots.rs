@@ -10,10 +10,10 @@ use ff_core::operation::{
 use ff_core::state::SlotId;
 use ff_engine::acts;
 
-use super::admission::{holders, slot, under};
+use super::admission::{apply_for, holders, set_aside, slot, under};
 use super::admission_by_name::for_worker;
 use crate::grants::grant_and_claim;
-use crate::limits::{cap, check, first_lease, tick};
+use crate::limits::{cap, check, first_lease, rate, tick};
 use crate::world::World;
 
 const SHORT_MS: u64 = 1_000;
@@ -135,4 +135,33 @@ pub async fn a_lease_whose_slot_is_gone_gets_it_back(world: &World) {
     world.pass(limits::SLOT_PENDING_MS.cast_signed()).await;
     world.pass(limits::ERRAND_RETRY_MS.cast_signed()).await;
     assert_eq!(holders(world, quota).await.len(), 1, "that lease has ended");
+}
+
+pub async fn a_lapsed_grant_gives_its_place_back(world: &World) {
+    for ttl_ms in [SHORT_MS, LONG_MS] {
+        let quota = world.quota(rate(1, 60)).await;
+        let first = world.submit(under(world, &[], Some(quota))).await;
+        assert_eq!(grant(world, ttl_ms).await, first);
+        world.pass(ttl_ms.cast_signed()).await;
+        let task = world.claim_one().await;
+        assert_eq!(task.execution_id, first, "no attempt was opened before: {ttl_ms} ms");
+        world.complete(&task).await.expect("completed");
+        world.submit(under(world, &[], Some(quota))).await;
+        assert_eq!(world.claim_ids(5).await, [], "now one was");
+        world.pass(60_000).await;
+        let last = world.claim_one().await;
+        world.complete(&last).await.expect("completed");
+    }
+}
+
+pub async fn a_claim_that_is_not_heard_of_again_gives_its_place_back(world: &World) {
+    let quota = world.quota(rate(1, 60)).await;
+    let id = world.submit(under(world, &[], Some(quota))).await;
+    let applicant = set_aside(world).await;
+    apply_for(world, quota, &applicant).await;
+    world.pass(limits::SLOT_PENDING_MS.cast_signed()).await;
+    world.pass(limits::ERRAND_RETRY_MS.cast_signed()).await;
+    assert_eq!(world.claim_ids(5).await, [id]);
+    world.submit(under(world, &[], Some(quota))).await;
+    assert_eq!(world.claim_ids(5).await, []);
 }

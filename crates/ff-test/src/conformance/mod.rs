@@ -165,6 +165,8 @@ suite! { ($)
         a_lapsed_grant_takes_no_slot_from_a_claim_under_way
         a_slot_that_a_lapsed_grant_shared_is_free_once_nobody_wants_it
         a_lease_whose_slot_is_gone_gets_it_back
+        a_lapsed_grant_gives_its_place_back
+        a_claim_that_is_not_heard_of_again_gives_its_place_back
     }
     admission_by_name {
         a_claim_by_name_takes_a_slot

@@ -472,7 +472,7 @@ impl Dice {
             16..19 => {
                 LimitOp::Confirm { quota, slot, restore: self.maybe(20, |dice| dice.pick(&[2, 3])) }
             }
-            19..23 => LimitOp::ReleaseSlot { quota, slot, why: self.pick(&[0, 0, 1, 2, 2, 3]) },
+            19..23 => LimitOp::ReleaseSlot { quota, slot, why: self.pick(&[0, 0, 1, 2, 2, 3, 4]) },
             _ => LimitOp::DeleteQuota { quota: self.below(12) },
         }
     }

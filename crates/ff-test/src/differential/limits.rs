@@ -255,6 +255,7 @@ impl Limited {
                 let why = match *why {
                     0 => SlotEnd::LeaseOver,
                     1 => SlotEnd::NoLease,
+                    4 => SlotEnd::NeverLeased,
                     claimant => SlotEnd::Unused(claimant_of(claimant)),
                 };
                 ReleaseAdmission { quota_policy_id, slot, why }.into()

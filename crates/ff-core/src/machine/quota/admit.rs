@@ -98,13 +98,16 @@ pub(in super::super) fn release(
     let is_free = match op.why {
         SlotEnd::LeaseOver => true,
         SlotEnd::Unused(claimant) => slots::leave(&mut draft, op.slot, &found, claimant),
-        SlotEnd::NoLease => !found.is_awaited(now) && draft.body.overdue.contains(&op.slot),
+        SlotEnd::NoLease | SlotEnd::NeverLeased => {
+            !found.is_awaited(now) && draft.body.overdue.contains(&op.slot)
+        }
     };
     if !is_free {
         return Ok(draft.answer(AdmissionReleased::default()));
     }
     slots::give_back(facts, &mut draft, op.slot, &found)?;
-    if let (SlotEnd::Unused(_), Some(at)) = (op.why, found.admitted_at()) {
+    let opened_none = matches!(op.why, SlotEnd::Unused(_) | SlotEnd::NeverLeased);
+    if let Some(at) = found.admitted_at().filter(|_| opened_none) {
         window::give_back(facts, &mut draft, at)?;
     }
     let wake = waiting::let_in(facts, &mut draft, 1, Pace::AtOnce)?;

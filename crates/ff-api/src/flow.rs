@@ -152,15 +152,14 @@ pub struct Cancel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Cancelled {
     /// `cancelled`, `cancellation_scheduled` while members are still to be cancelled, or
-    /// `partially_cancelled` where running ones outlasted the wait.
+    /// `partially_cancelled` where some could not be cancelled.
     pub status: String,
     /// Of the first cancel.
     pub cancellation_policy: String,
     pub reason: String,
     /// Members that are still to be cancelled.
     pub member_count: u32,
-    /// With `partially_cancelled`: members that were spared because they ran, and ran on to the end of
-    /// the wait, up to 500.
+    /// With `partially_cancelled`: members that could not be cancelled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<ExecutionId>,
     pub replayed: bool,

@@ -235,11 +235,9 @@ pub trait BackendExt: Backend {
         }
     }
 
-    /// Cancels a flow, and carries it on until all whom it ends have ended. Should `wait` run out,
-    /// or this process end, the cancel stands and an engine carries it on.
-    ///
-    /// A cancel that spares running members waits for their ends too; those that outlast it are told
-    /// in the reply ([`FlowCancelled::failed`]).
+    /// Cancels a flow, and carries it on until all whom it ends have ended; a cancel that spares
+    /// running members waits for their ends too. Should `wait` run out, that is a timeout. Then, as
+    /// when this process ends, the cancel stands and an engine carries it on.
     fn cancel_flow(
         &self,
         cancel: CancelFlow,
@@ -264,7 +262,7 @@ pub trait BackendExt: Backend {
                 }
             }
             if !wait.is_zero() && cancelled.policy == CancelPolicy::CancelPending {
-                cancelled.failed = spared::outlast(self, flow_id, until).await?;
+                spared::ended(self, flow_id, until).await?;
             }
             Ok(cancelled)
         }

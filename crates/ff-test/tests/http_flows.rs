@@ -16,6 +16,7 @@ ff_test::on_every_store! {
     flows_are_listed_in_pages_and_by_filter
     a_read_waits_for_the_end
     cancels_are_told_and_waited_for
+    a_cancel_whose_wait_running_members_outlast_is_a_timeout
     what_failed_is_replayed
     tags_are_changed_on_condition
     events_are_listed_and_followed
@@ -459,6 +460,24 @@ async fn cancels_are_told_and_waited_for(site: &Site) {
     assert_eq!(site.get(&late).await.expect(200)["state"], "cancelled", "the cancel stands");
     let add = json!({ "lane": "l", "kind": "k" });
     site.post(&format!("{path}/members"), add).await.problem(409, "flow_already_terminal");
+}
+
+async fn a_cancel_whose_wait_running_members_outlast_is_a_timeout(site: &Site) {
+    let (path, reply) = submitted(site, chain()).await;
+    site.register().await;
+    let task = site.claim().await;
+    assert_eq!(json!(task.id), reply["members"]["a"]);
+    let cancel = format!("{path}/cancel");
+    let pending = json!({ "cancellation_policy": "cancel_pending" });
+    let out = site.post(&format!("{cancel}?wait_ms=50"), pending.clone()).await;
+    out.problem(504, "timeout");
+    assert_eq!(site.get(&path).await.expect(200)["state"], "cancelled", "the cancel stands");
+    let all = json!({ "cancellation_policy": "cancel_all" });
+    let again = site.post(&format!("{cancel}?wait_ms=50"), all).await;
+    again.problem(504, "timeout");
+    complete(site, &task).await;
+    let done = site.post(&format!("{cancel}?wait=true"), pending).await.expect(200);
+    assert_eq!((&done["status"], &done["failed"]), (&json!("cancelled"), &Value::Null));
 }
 
 async fn what_failed_is_replayed(site: &Site) {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ff_core::error::Code;
 use ff_core::operation::NewEdge;
@@ -20,6 +21,7 @@ ff_test::on_every_way! {
     failures_are_handled_and_the_rest_is_skipped
     a_key_finds_the_first_flow
     a_cancelled_flow_has_ended_for_its_steps
+    a_cancel_that_a_running_step_outlasts_is_a_timeout
     a_failed_flow_is_replayed
     a_flow_grows_step_by_step
     what_is_no_graph_is_never_sent
@@ -204,6 +206,18 @@ async fn a_cancelled_flow_has_ended_for_its_steps(workshop: &Workshop) {
     client.delete_flow(flow.id()).await.unwrap();
     let gone = flow.describe().await.unwrap_err();
     assert_eq!(gone.code(), Some(Code::FlowNotFound));
+}
+
+async fn a_cancel_that_a_running_step_outlasts_is_a_timeout(workshop: &Workshop) {
+    let (client, worker) = (workshop.client(), workshop.worker().await);
+    let flow = client.submit_flow(Flow::new("one").step("a", work("a"))).await.unwrap();
+    let task = worker.claim_next().await.unwrap().unwrap();
+    let (policy, short) = (CancelPolicy::CancelPending, Duration::from_millis(50));
+    let late = client.cancel_flow(flow.id(), policy, "enough", short).await.unwrap_err();
+    assert_eq!(late.code(), Some(Code::Timeout));
+    assert_eq!(flow.describe().await.unwrap().state, FlowState::Cancelled, "the cancel stands");
+    task.complete(None).await.unwrap();
+    client.cancel_flow(flow.id(), policy, "enough", PATIENCE).await.unwrap();
 }
 
 async fn a_failed_flow_is_replayed(workshop: &Workshop) {

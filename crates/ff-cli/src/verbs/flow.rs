@@ -81,7 +81,7 @@ pub(crate) enum Flow {
         /// Why, for the record
         #[arg(long, default_value = "")]
         reason: String,
-        /// Wait until all its members have ended
+        /// Wait until members that it ends or lets end have ended, up to 5 minutes
         #[arg(long)]
         wait: bool,
     },

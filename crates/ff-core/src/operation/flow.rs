@@ -73,8 +73,8 @@ pub struct FlowCancelled {
     pub reason: String,
     /// Members that are still to be cancelled; 0: all is done.
     pub scheduled: u32,
-    /// Members that could not be cancelled and still ran when the wait was over, up to 500 of them.
-    /// Empty where nobody waited.
+    /// Members that could not be cancelled. The machine knows no such member; a client reads what a
+    /// server tells.
     pub failed: Vec<ExecutionId>,
     pub replayed: bool,
 }

@@ -536,7 +536,7 @@ suite! { ($)
         cancel_all_ends_every_member
         a_cancel_may_wait_until_all_have_ended
         cancel_pending_lets_running_members_end
-        running_members_that_outlast_the_wait_are_told
+        a_wait_that_running_members_outlast_is_a_timeout
         flows_whose_cancel_is_carried_on_are_listed
         a_lease_that_ends_without_an_outcome_is_cancelled_in_that_step
         flow_only_touches_no_member

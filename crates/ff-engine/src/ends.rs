@@ -3,7 +3,7 @@
 //! One task follows the ends of all of them while somebody waits, and wakes whom it concerns: a
 //! thousand who wait cost one subscription, and nobody asks again and again.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ff_core::backend::{Backend, BackendExt as _};
@@ -14,10 +14,10 @@ use ff_core::limits;
 use ff_core::partition::PartitionConfig;
 use ff_core::read::{EventFilter, Follow, From, Subscription};
 use ff_core::tails::Tails;
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::service::Shutdown;
+use crate::shared_look::SharedLook;
 
 /// How long the follower looks before it asks whether anybody still waits.
 const LOOK: Duration = Duration::from_secs(5);
@@ -36,6 +36,7 @@ struct Shared {
     shutdown: Shutdown,
     tails: Tails,
     is_followed: Mutex<bool>,
+    beginning: SharedLook,
 }
 
 /// What somebody waits for.
@@ -53,7 +54,9 @@ impl Ends {
         shutdown: Shutdown,
     ) -> Self {
         let (tails, is_followed) = (Tails::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { backend, namespace, shutdown, tails, is_followed }) }
+        let beginning = SharedLook::default();
+        let shared = Shared { backend, namespace, shutdown, tails, is_followed, beginning };
+        Self { shared: Arc::new(shared) }
     }
 
     /// What `look` finds once it `has_ended`, or as it is when the wait is over.
@@ -107,13 +110,17 @@ impl Shared {
 
     /// Sees to it that somebody follows.
     async fn begin(self: &Arc<Self>) -> Result<(), EngineError> {
-        let mut is_followed = self.is_followed.lock().await;
-        if !*is_followed {
+        let begin = async {
             let cursor = self.backend.events(self.ends(From::Now), Duration::ZERO).await?.cursor;
+            *self.is_followed() = true;
             tokio::spawn(Arc::clone(self).follow(cursor));
-            *is_followed = true;
-        }
-        Ok(())
+            Ok(())
+        };
+        self.beginning.ask(|| self.is_followed().then_some(()), begin).await
+    }
+
+    fn is_followed(&self) -> MutexGuard<'_, bool> {
+        self.is_followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ends(&self, from: From) -> Follow {
@@ -145,7 +152,7 @@ impl Shared {
                     let _ = shutdown.or(tokio::time::sleep(REST)).await;
                 }
             }
-            let mut is_followed = self.is_followed.lock().await;
+            let mut is_followed = self.is_followed();
             if self.tails.is_empty() {
                 *is_followed = false;
                 return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ff_api::system::AuditReport;
 use ff_core::backend::Backend;
 use ff_core::error::{Code, Refusal};
-use ff_engine::{Ends, Shutdown};
+use ff_engine::{Ends, SharedLook, Shutdown};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use crate::cors::Origins;
@@ -29,6 +29,7 @@ pub(crate) struct App {
     pub(crate) ends: Ends,
     /// What `/metrics` knows of lanes. Held while it looks: one at a time.
     pub(crate) depths: Mutex<Depths>,
+    pub(crate) looking_at_depths: SharedLook,
     /// Held while the waitpoint secret is rotated: one at a time.
     pub(crate) rotation: Mutex<()>,
     /// Held while the store is audited: each audit walks all of it.
@@ -54,6 +55,7 @@ impl App {
             rotas: Rotas::default(),
             ends: Ends::new(Arc::clone(&backend), None, shutdown.clone()),
             depths: Mutex::default(),
+            looking_at_depths: SharedLook::default(),
             rotation: Mutex::default(),
             auditing: Mutex::default(),
             last_audit: Mutex::default(),

@@ -38,13 +38,19 @@ struct Seen {
 impl Depths {
     /// Looks, and shows what is known now. Of a store that does not answer nothing is shown: old
     /// numbers would look like new ones.
-    pub(crate) async fn show(&mut self, backend: &dyn Backend, metrics: &Metrics) {
-        if let Err(error) = self.look(backend).await {
+    pub(crate) async fn show(
+        &mut self,
+        backend: &dyn Backend,
+        metrics: &Metrics,
+    ) -> Result<(), EngineError> {
+        let looked = self.look(backend).await;
+        if let Err(error) = &looked {
             tracing::warn!(%error, "lanes could not be looked at for the metrics");
             *self = Self::default();
         }
         metrics.set_lanes(self.seen.values().flat_map(|seen| &seen.lanes));
         metrics.set_cancel_backlog(self.seen.values().map(|seen| seen.cancel_backlog).sum());
+        looked
     }
 
     async fn look(&mut self, backend: &dyn Backend) -> Result<(), EngineError> {

@@ -14,6 +14,7 @@ use ff_core::id::KeyId;
 use ff_core::read::{GetKey, ListKeys};
 use ff_core::recent::Recent;
 use ff_core::state::SecretHash;
+use ff_engine::SharedLook;
 
 use crate::bucket::Bucket;
 use crate::caller::Caller;
@@ -43,12 +44,12 @@ impl Found {
 /// The last answer to one question; one asker at a time looks anew.
 struct Answered<T> {
     last: Mutex<Option<(Instant, T)>>,
-    looking: tokio::sync::Mutex<()>,
+    looking: SharedLook,
 }
 
 impl<T> Default for Answered<T> {
     fn default() -> Self {
-        Self { last: Mutex::new(None), looking: tokio::sync::Mutex::new(()) }
+        Self { last: Mutex::new(None), looking: SharedLook::default() }
     }
 }
 
@@ -57,8 +58,10 @@ impl<T: Clone> Answered<T> {
         locked(&self.last).clone()
     }
 
-    fn fresh(&self) -> Option<T> {
-        self.last().filter(|(at, _)| at.elapsed() < FRESH).map(|(_, answer)| answer)
+    /// An answer that counts for who came then: one that is fresh, or was asked for since.
+    fn counts(&self, came: Instant) -> Option<T> {
+        let counts = |at: Instant| at >= came || at.elapsed() < FRESH;
+        self.last().filter(|(at, _)| counts(*at)).map(|(_, answer)| answer)
     }
 
     fn tell(&self, at: Instant, answer: T) {
@@ -69,17 +72,14 @@ impl<T: Clone> Answered<T> {
         &self,
         look: impl Future<Output = Result<T, EngineError>>,
     ) -> Result<T, EngineError> {
-        if let Some(answer) = self.fresh() {
-            return Ok(answer);
-        }
-        let _turn = self.looking.lock().await;
-        if let Some(answer) = self.fresh() {
-            return Ok(answer);
-        }
-        let at = Instant::now();
-        let answer = look.await?;
-        self.tell(at, answer.clone());
-        Ok(answer)
+        let came = Instant::now();
+        let look = async {
+            let at = Instant::now();
+            let answer = look.await?;
+            self.tell(at, answer.clone());
+            Ok(answer)
+        };
+        self.looking.ask(|| self.counts(came), look).await
     }
 }
 
@@ -187,6 +187,8 @@ async fn look(backend: &dyn Backend, id: &KeyId) -> Result<Option<Arc<Found>>, E
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use ff_backend_sqlite::{SqliteOptions, SqliteStore};
     use ff_core::operation::CreateKey;
     use ff_core::state::Access;
@@ -195,6 +197,32 @@ mod tests {
 
     fn id(n: u32) -> KeyId {
         KeyId::new(format!("{n:08}")).unwrap()
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_store_that_is_away_longer_than_one_look() {
+        let away = || EngineError::Unavailable { detail: "it is away".to_owned() };
+        let (answered, looks) = (Answered::<bool>::default(), AtomicU32::new(0));
+        let ask = || {
+            answered.ask(async {
+                looks.fetch_add(1, Ordering::Relaxed);
+                // All who ask have come before it fails.
+                tokio::task::yield_now().await;
+                Err(away())
+            })
+        };
+        let told = tokio::join!(ask(), ask(), ask());
+        assert_eq!(told, (Err(away()), Err(away()), Err(away())));
+        assert_eq!(looks.into_inner(), 1);
+    }
+
+    #[test]
+    fn an_answer_that_was_asked_for_since_counts_however_long_it_took() {
+        let answered = Answered::default();
+        let long_ago = Instant::now().checked_sub(2 * FRESH).unwrap();
+        answered.tell(long_ago, true);
+        assert_eq!(answered.counts(long_ago), Some(true));
+        assert_eq!(answered.counts(Instant::now()), None);
     }
 
     #[tokio::test]

@@ -28,7 +28,9 @@ async fn metrics(call: Call) -> Result<Response, Failed> {
 /// Everything there is to say at this moment. A store that does not answer leaves out its lanes.
 pub(crate) async fn response(app: &App) -> Result<Response, EngineError> {
     let metrics = &app.options.metrics;
-    app.depths.lock().await.show(&*app.backend, metrics).await;
+    let show = async { app.depths.lock().await.show(&*app.backend, metrics).await };
+    // A look that failed has shown that nothing is known.
+    let _ = app.looking_at_depths.ask(|| None, show).await;
     let text = metrics.text().map_err(|error| EngineError::bug(format!("metrics: {error}")))?;
     Ok(reply::with(Response::new(text.into()), header::CONTENT_TYPE, MEDIA_TYPE))
 }

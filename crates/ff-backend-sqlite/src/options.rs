@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use ff_core::partition::PartitionConfig;
+use ff_core::partition::GivenPartitions;
 use ff_core::policy::Retention;
 use ff_core::token::Secret;
 
@@ -17,9 +17,9 @@ pub struct SqliteOptions {
     /// None: in memory, gone with the process.
     pub path: Option<PathBuf>,
     pub durability: Durability,
-    /// Given: must be equal to the stored counts. None: the stored ones, or the defaults for a new
+    /// A given count must be equal to the stored one. Others are as stored, or the defaults in a new
     /// store.
-    pub partitions: Option<PartitionConfig>,
+    pub partitions: GivenPartitions,
     /// How long terminal executions are kept when their policy does not say.
     pub retention: Retention,
     /// Signs waitpoint tokens of a new store; random when absent. Must be the stored one otherwise.
@@ -64,7 +64,7 @@ impl SqliteOptions {
         Self {
             path: None,
             durability: Durability::default(),
-            partitions: None,
+            partitions: GivenPartitions::default(),
             retention: Retention::default(),
             waitpoint_secret: None,
             clock: Clock::default(),

@@ -95,11 +95,8 @@ pub(crate) fn settle_partitions(
     connection: &mut Connection,
     options: &SqliteOptions,
 ) -> Result<PartitionConfig, OpenError> {
-    if let Some(configured) = &options.partitions {
-        configured.check()?;
-    }
+    let fresh = options.partitions.of_new_store()?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let fresh = options.partitions.unwrap_or_default();
     let mut settled = fresh;
     let fields: [(&'static str, u16, &mut u16); 3] = [
         ("num_flow_partitions", fresh.flow, &mut settled.flow),
@@ -119,9 +116,7 @@ pub(crate) fn settle_partitions(
         *settled = stored;
     }
     settled.check()?;
-    if let Some(configured) = &options.partitions {
-        configured.agree_with(&settled)?;
-    }
+    options.partitions.agree_with(&settled)?;
     transaction.commit()?;
     Ok(settled)
 }

@@ -11,7 +11,7 @@ use ff_core::content::Content;
 use ff_core::error::{Code, EngineError};
 use ff_core::id::{ExecutionId, Kind, LaneId, Namespace, WorkerId, WorkerInstanceId};
 use ff_core::operation::{Claim, LaneOrder, LaneShare, RegisterWorker, Submit, Task};
-use ff_core::partition::PartitionConfig;
+use ff_core::partition::{GivenPartitions, PartitionConfig};
 use ff_core::read::{Describe, EventFilter, Follow, From, ReadContext};
 use ff_core::time::TimestampMs;
 use uuid::Uuid;
@@ -102,7 +102,7 @@ async fn partition_counts_are_fixed_at_the_first_boot() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ff.db");
     let with = |flow| SqliteOptions {
-        partitions: Some(PartitionConfig { flow, budget: 16, quota: 16 }),
+        partitions: Some(PartitionConfig { flow, budget: 16, quota: 16 }).into(),
         ..SqliteOptions::file(&path)
     };
     drop(SqliteStore::open(with(8)).unwrap());
@@ -114,6 +114,22 @@ async fn partition_counts_are_fixed_at_the_first_boot() {
     for bad in [0, 4097] {
         assert!(matches!(SqliteStore::open(with(bad)), Err(OpenError::Refused(_))), "{bad}");
     }
+}
+
+#[tokio::test]
+async fn each_partition_count_is_given_by_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ff.db");
+    let with = |partitions| SqliteOptions { partitions, ..SqliteOptions::file(&path) };
+    let none = GivenPartitions::default();
+    let fresh = SqliteStore::open(with(GivenPartitions { flow: Some(32), ..none })).unwrap();
+    let counts = PartitionConfig { flow: 32, ..PartitionConfig::default() };
+    assert_eq!(fresh.settings().partitions, counts, "defaults for the others");
+    drop(fresh);
+    let budget = GivenPartitions { budget: Some(16), ..none };
+    assert_eq!(SqliteStore::open(with(budget)).unwrap().settings().partitions, counts);
+    let other = SqliteStore::open(with(GivenPartitions { quota: Some(8), ..none })).err().unwrap();
+    assert!(other.to_string().contains("num_quota_partitions is 8"), "{other}");
 }
 
 #[tokio::test]

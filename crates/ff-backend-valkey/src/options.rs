@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ff_core::partition::PartitionConfig;
+use ff_core::partition::GivenPartitions;
 use ff_core::policy::Retention;
 use ff_core::token::Secret;
 
@@ -42,9 +42,9 @@ pub struct ValkeyOptions {
     pub durability: Durability,
     /// What every key begins with, so that stores can share a server.
     pub prefix: String,
-    /// Given: must be equal to the stored counts. None: the stored ones, or the defaults for a new
+    /// A given count must be equal to the stored one. Others are as stored, or the defaults in a new
     /// store.
-    pub partitions: Option<PartitionConfig>,
+    pub partitions: GivenPartitions,
     /// How long terminal executions are kept when their policy does not say.
     pub retention: Retention,
     /// Signs waitpoint tokens of a new store; random when absent. Must be the stored one otherwise.
@@ -124,7 +124,7 @@ impl ValkeyOptions {
             cluster: false,
             durability: Durability::default(),
             prefix: PREFIX.to_owned(),
-            partitions: None,
+            partitions: GivenPartitions::default(),
             retention: Retention::default(),
             waitpoint_secret: None,
             connect_patience: Duration::from_secs(60),

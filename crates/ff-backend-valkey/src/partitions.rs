@@ -1,6 +1,6 @@
 //! Partition counts: written by the first boot in one atomic step, checked by every other.
 
-use ff_core::partition::PartitionConfig;
+use ff_core::partition::{GivenPartitions, PartitionConfig};
 use redis::Value;
 
 use crate::client::{Client, slot_of};
@@ -13,10 +13,10 @@ use crate::reply;
 pub(crate) async fn agree(
     client: &Client,
     keys: &Keys,
-    given: Option<PartitionConfig>,
+    given: impl Into<GivenPartitions>,
 ) -> Result<PartitionConfig, OpenError> {
-    let wanted = given.unwrap_or_default();
-    wanted.check()?;
+    let given = given.into();
+    let wanted = given.of_new_store()?;
     let key = keys.config();
     let slot = slot_of(key.as_bytes());
     let mut call = redis::cmd("FCALL");
@@ -27,9 +27,7 @@ pub(crate) async fn agree(
     let stored = parse(&counts)
         .ok_or_else(|| OpenError::Damaged(format!("{key} does not hold the three counts")))?;
     stored.check()?;
-    if given.is_some() {
-        wanted.agree_with(&stored)?;
-    }
+    given.agree_with(&stored)?;
     Ok(stored)
 }
 

@@ -48,20 +48,6 @@ impl PartitionConfig {
         ]
     }
 
-    /// Refuses configured counts that differ from the stored ones, naming both.
-    pub fn agree_with(&self, stored: &Self) -> Result<(), Refusal> {
-        for ((field, configured), (_, stored)) in self.fields().into_iter().zip(stored.fields()) {
-            if configured != stored {
-                let detail = format!(
-                    "{field} is {configured} in the configuration and {stored} in the store; the \
-                     count is fixed when a store is made"
-                );
-                return Err(Refusal::at(Code::PartitionMismatch, field, detail));
-            }
-        }
-        Ok(())
-    }
-
     /// Refuses a count of zero or beyond [`PartitionConfig::MAX`], naming the field.
     pub fn check(&self) -> Result<(), Refusal> {
         for (field, count) in self.fields() {
@@ -71,6 +57,54 @@ impl PartitionConfig {
                     field,
                     format!("{field} is {count}, allowed is 1 to {}", Self::MAX),
                 ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts that a configuration gives, each by itself. What is not given is as the store has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GivenPartitions {
+    pub flow: Option<u16>,
+    pub budget: Option<u16>,
+    pub quota: Option<u16>,
+}
+
+/// All three, or none.
+impl From<Option<PartitionConfig>> for GivenPartitions {
+    fn from(counts: Option<PartitionConfig>) -> Self {
+        counts.map_or_else(Self::default, |PartitionConfig { flow, budget, quota }| Self {
+            flow: Some(flow),
+            budget: Some(budget),
+            quota: Some(quota),
+        })
+    }
+}
+
+impl GivenPartitions {
+    /// The counts of a new store: the defaults for those that are not given. A count that no store
+    /// can have is refused.
+    pub fn of_new_store(&self) -> Result<PartitionConfig, Refusal> {
+        let default = PartitionConfig::default();
+        let counts = PartitionConfig {
+            flow: self.flow.unwrap_or(default.flow),
+            budget: self.budget.unwrap_or(default.budget),
+            quota: self.quota.unwrap_or(default.quota),
+        };
+        counts.check().map(|()| counts)
+    }
+
+    /// Refuses a given count that differs from the stored one, naming both.
+    pub fn agree_with(&self, stored: &PartitionConfig) -> Result<(), Refusal> {
+        let given = [self.flow, self.budget, self.quota];
+        for (given, (field, stored)) in given.into_iter().zip(stored.fields()) {
+            if let Some(given) = given.filter(|given| *given != stored) {
+                let detail = format!(
+                    "{field} is {given} in the configuration and {stored} in the store; the \
+                     count is fixed when a store is made"
+                );
+                return Err(Refusal::at(Code::PartitionMismatch, field, detail));
             }
         }
         Ok(())
@@ -149,5 +183,19 @@ mod tests {
             let refusal = config.check().unwrap_err();
             assert!(refusal.detail.contains("num_budget_partitions"), "{refusal}");
         }
+    }
+
+    #[test]
+    fn each_count_is_given_by_itself() {
+        let given = GivenPartitions { budget: Some(4), ..GivenPartitions::default() };
+        let counts = given.of_new_store().unwrap();
+        assert_eq!(counts, PartitionConfig { budget: 4, ..PartitionConfig::default() });
+        let stored = PartitionConfig { flow: 32, budget: 4, quota: 2 };
+        assert_eq!(given.agree_with(&stored), Ok(()));
+        let other = GivenPartitions { quota: Some(3), ..given };
+        let refusal = other.agree_with(&stored).unwrap_err();
+        assert_eq!(refusal.code, Code::PartitionMismatch);
+        assert!(refusal.detail.starts_with("num_quota_partitions is 3"), "{refusal}");
+        assert!(GivenPartitions { flow: Some(0), ..given }.of_new_store().is_err());
     }
 }

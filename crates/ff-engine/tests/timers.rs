@@ -130,7 +130,7 @@ async fn a_clock_that_jumps_ends_a_thousand_leases_a_second() {
     let partitions = PartitionConfig { flow: 1, budget: 1, quota: 1 };
     let running = start_on(SqliteOptions {
         clock: Clock::Manual(clock.clone()),
-        partitions: Some(partitions),
+        partitions: Some(partitions).into(),
         ..SqliteOptions::memory()
     });
     let most = u64::from(limits::LEASE_EXPIRIES_A_SECOND);

@@ -74,7 +74,7 @@ impl SqliteStage {
         let clock = ManualClock::at(BEGINNING);
         let options = SqliteOptions {
             clock: Clock::Manual(clock.clone()),
-            partitions: Some(partitions),
+            partitions: Some(partitions).into(),
             waitpoint_secret: Some(secret()),
             ..options
         };
@@ -141,7 +141,7 @@ impl ValkeyStage {
         let options: ValkeyOptions = url.parse().expect("a url");
         ValkeyOptions {
             prefix: format!("t{}", STORES.fetch_add(1, Ordering::Relaxed)),
-            partitions: Some(partitions),
+            partitions: Some(partitions).into(),
             clock: LibraryClock::Settable,
             waitpoint_secret: Some(secret()),
             ..options

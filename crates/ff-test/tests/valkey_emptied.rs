@@ -31,7 +31,7 @@ const PARTITIONS: PartitionConfig = PartitionConfig { flow: 2, budget: 1, quota:
 
 async fn open(url: &str) -> Arc<dyn Backend> {
     let options: ValkeyOptions = url.parse().unwrap();
-    let options = ValkeyOptions { partitions: Some(PARTITIONS), ..options };
+    let options = ValkeyOptions { partitions: Some(PARTITIONS).into(), ..options };
     Arc::new(ValkeyStore::open(options).await.unwrap())
 }
 

@@ -17,7 +17,7 @@ const PARTITIONS: PartitionConfig = PartitionConfig { flow: 64, budget: 1, quota
 
 async fn open(url: &str) -> Arc<dyn Backend> {
     let options: ValkeyOptions = url.parse().unwrap();
-    let options = ValkeyOptions { partitions: Some(PARTITIONS), ..options };
+    let options = ValkeyOptions { partitions: Some(PARTITIONS).into(), ..options };
     Arc::new(ValkeyStore::open(options).await.unwrap())
 }
 

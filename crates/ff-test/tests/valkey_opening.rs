@@ -9,7 +9,7 @@ use ff_backend_valkey::{Durability, OpenError, ValkeyOptions, ValkeyStore};
 use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::id::{ExecutionId, Kind, LaneId};
 use ff_core::operation::Submit;
-use ff_core::partition::PartitionConfig;
+use ff_core::partition::{GivenPartitions, PartitionConfig};
 use ff_core::read::Describe;
 use ff_test::servers::{Cluster, ClusterOptions, Persistence, Server, ServerOptions, TlsFront};
 use ff_test::workload::{Workload, check};
@@ -49,7 +49,10 @@ async fn what_was_submitted_is_there_for_the_next_process() {
 async fn partition_counts_are_fixed_by_the_first_boot() {
     let server = Server::start(ServerOptions::default());
     let counts = PartitionConfig { flow: 8, budget: 2, quota: 3 };
-    let given = |partitions| ValkeyOptions { partitions, ..options(&server) };
+    let given = |partitions: Option<PartitionConfig>| ValkeyOptions {
+        partitions: partitions.into(),
+        ..options(&server)
+    };
     ValkeyStore::open(given(Some(counts))).await.unwrap();
     let second = ValkeyStore::open(given(None)).await.unwrap();
     assert_eq!(second.settings().partitions, counts, "the stored ones hold");
@@ -61,6 +64,21 @@ async fn partition_counts_are_fixed_by_the_first_boot() {
     let beside = ValkeyOptions { prefix: "other".to_owned(), ..given(None) };
     let beside = ValkeyStore::open(beside).await.unwrap();
     assert_eq!(beside.settings().partitions, PartitionConfig::default(), "a prefix is a store");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_partition_count_is_given_by_itself() {
+    let server = Server::start(ServerOptions::default());
+    let with = |partitions| ValkeyOptions { partitions, ..options(&server) };
+    let none = GivenPartitions::default();
+    let flow = GivenPartitions { flow: Some(32), ..none };
+    let counts = PartitionConfig { flow: 32, ..PartitionConfig::default() };
+    let fresh = ValkeyStore::open(with(flow)).await.unwrap();
+    assert_eq!(fresh.settings().partitions, counts, "defaults for the others");
+    let budget = GivenPartitions { budget: Some(16), ..none };
+    assert_eq!(ValkeyStore::open(with(budget)).await.unwrap().settings().partitions, counts);
+    let quota = GivenPartitions { quota: Some(8), ..none };
+    refused(with(quota), &["partition_mismatch", "num_quota_partitions is 8"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

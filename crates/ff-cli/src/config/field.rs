@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ff_core::id::Namespace;
 use ff_core::limits;
-use ff_core::partition::PartitionConfig;
+use ff_core::partition::{GivenPartitions, PartitionConfig};
 use ff_core::policy::Retention;
 use ff_core::token::Secret;
 use ff_engine::SCANNERS;
@@ -254,15 +254,17 @@ fn of_listening() -> Vec<Field> {
 fn partitions(
     (name, short): (&'static str, &'static str),
     meaning: &'static str,
-    part: fn(&mut PartitionConfig) -> &mut u16,
+    part: fn(&mut GivenPartitions) -> &mut Option<u16>,
 ) -> Field {
     let set = move |it: &mut Settings, given: &Given| {
         let count = given.whole(1..=PartitionConfig::MAX.into())?;
-        let counts = it.partitions.get_or_insert_default();
-        *part(counts) = u16::try_from(count).unwrap_or(PartitionConfig::MAX);
+        *part(&mut it.partitions) = Some(u16::try_from(count).unwrap_or(PartitionConfig::MAX));
         Ok(())
     };
-    let get = move |it: &Settings| it.partitions.and_then(|mut it| number(*part(&mut it)));
+    let get = move |it: &Settings| {
+        let mut given = it.partitions;
+        part(&mut given).and_then(number)
+    };
     Field::new(format!("partitions.{name}"), meaning, set, get).short(short)
 }
 

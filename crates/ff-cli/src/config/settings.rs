@@ -1,6 +1,6 @@
 //! What the settings come to.
 
-use ff_core::partition::PartitionConfig;
+use ff_core::partition::GivenPartitions;
 use ff_core::policy::Retention;
 use ff_core::token::Secret;
 use ff_engine::EngineOptions;
@@ -14,8 +14,7 @@ pub(crate) struct Settings {
     pub(crate) server: ServerOptions,
     pub(crate) engine_enabled: bool,
     pub(crate) engine: EngineOptions,
-    /// None: as the store has them.
-    pub(crate) partitions: Option<PartitionConfig>,
+    pub(crate) partitions: GivenPartitions,
     pub(crate) retention: Retention,
     pub(crate) waitpoint_secret: Option<Secret>,
     pub(crate) log_filter: String,
@@ -47,7 +46,7 @@ impl Default for Settings {
             server: ServerOptions::default(),
             engine_enabled: true,
             engine: EngineOptions::default(),
-            partitions: None,
+            partitions: GivenPartitions::default(),
             retention: Retention::default(),
             waitpoint_secret: None,
             log_filter: "info".to_owned(),

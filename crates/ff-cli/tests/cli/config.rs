@@ -161,6 +161,10 @@ fn settings_are_obeyed() {
     gone.line_with(&id);
     assert_eq!(site.running.terminate(), 0);
     let other = format!("waitpoint.hmac_secret={}", SECRET.replace('0', "f"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut again = Site::with(store.clone(), elsewhere, &["--set", "partitions.quota=16"]);
+    again.submit(&[]);
+    assert_eq!(again.running.terminate(), 0, "the counts that are not given are as stored");
     for (setting, told) in [("partitions.flow=9", "num_flow_partitions"), (&other, "secret")] {
         let serve = ["server", "--store", &store, "--listen-addr", "127.0.0.1:0", "--set", setting];
         let said = Told::of(&command(&serve).output().unwrap());

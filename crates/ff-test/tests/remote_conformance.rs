@@ -70,6 +70,8 @@ const LEFT_OUT: &[(&str, &[&str], &str)] = &[
         ],
         WHOLE_ACT,
     ),
+    ("granted_slots", &["a_lease_whose_slot_is_gone_gets_it_back"], INSIDE),
+    ("granted_slots", &["a_claim_that_is_not_heard_of_again_gives_its_place_back"], CLAIMS_WHOLE),
     (
         "grant_claim",
         &[

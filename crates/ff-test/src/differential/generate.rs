@@ -469,10 +469,8 @@ impl Dice {
                 opens_attempt: self.chance(80),
                 score: self.pick(&[0, 5, -3, 1 << 50]),
             },
-            16..19 => {
-                LimitOp::Confirm { quota, slot, restore: self.maybe(20, |dice| dice.pick(&[2, 3])) }
-            }
-            19..23 => LimitOp::ReleaseSlot { quota, slot, why: self.pick(&[0, 0, 1, 2, 2, 3, 4]) },
+            16..19 => LimitOp::Confirm { quota, slot },
+            19..23 => LimitOp::ReleaseSlot { quota, slot, why: self.pick(&[0, 4, 1, 2, 2, 3]) },
             _ => LimitOp::DeleteQuota { quota: self.below(12) },
         }
     }

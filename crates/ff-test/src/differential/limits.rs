@@ -70,7 +70,6 @@ pub enum LimitOp {
     Confirm {
         quota: usize,
         slot: SlotOf,
-        restore: Option<u8>,
     },
     ReleaseSlot {
         quota: usize,
@@ -245,9 +244,10 @@ impl Limited {
                 let claimant = claimant_of(*claimant);
                 CheckAdmission { quota_policy_id, slot, claimant, opens_attempt, score }.into()
             }
-            LimitOp::Confirm { quota, slot, restore } => {
+            LimitOp::Confirm { quota, slot } => {
+                // One that may never have been taken is asked for as if it were lost.
+                let restore = matches!(slot, SlotOf::Lease(..)).then(|| claimant_of(2));
                 let (quota_policy_id, slot) = self.slot(*quota, *slot, id)?;
-                let restore = restore.map(claimant_of);
                 ConfirmAdmission { quota_policy_id, slot, restore }.into()
             }
             LimitOp::ReleaseSlot { quota, slot, why } => {

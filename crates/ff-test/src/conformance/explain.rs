@@ -55,6 +55,18 @@ pub async fn an_eligible_execution_waits_for_a_worker(world: &World) {
     assert_eq!(explanation.unblock[1].cli, format!("ff priority '{id}' 5"));
 }
 
+pub async fn the_highest_priority_is_not_to_be_raised(world: &World) {
+    let highest = limits::PRIORITY_MAX.into();
+    let id = world.submit(Submit { priority: highest, ..world.work() }).await;
+    world.act(able("w-1", &[], 1)).await;
+    let explanation = explain(world, id).await;
+    assert_eq!(explanation.cause, Cause::WaitingForWorker);
+    let offered: Vec<_> = explanation.unblock.iter().map(|action| &action.route).collect();
+    assert_eq!(offered, ["POST /v1/workers"]);
+    let id = world.submit(Submit { priority: highest - 1, ..world.work() }).await;
+    assert_eq!(explain(world, id).await.unblock[1].cli, format!("ff priority '{id}' {highest}"));
+}
+
 pub async fn a_delayed_execution_says_until_when(world: &World) {
     let until = world.now().await.after(5_000);
     let id = world.submit(Submit { delay_until: Some(until), ..world.work() }).await;

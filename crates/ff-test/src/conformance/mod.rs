@@ -459,6 +459,7 @@ suite! { ($)
     }
     explain {
         an_eligible_execution_waits_for_a_worker
+        the_highest_priority_is_not_to_be_raised
         a_delayed_execution_says_until_when
         a_retry_says_what_failed_and_when_it_starts
         a_held_execution_says_why_and_how_to_release_it

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::id::{FlowId, Namespace};
+use crate::limits::PRIORITY_MAX;
 use crate::state::Execution;
 
 /// One way to act.
@@ -53,16 +54,17 @@ impl Action {
         self.summary == Self::RAISE_PRIORITY
     }
 
-    pub(super) fn raise_priority(execution: &Execution) -> Self {
+    /// None where there is no higher one.
+    pub(super) fn raise_priority(execution: &Execution) -> Option<Self> {
         let id = execution.id.to_string();
-        let higher = execution.priority.saturating_add(1);
-        Self::new(
+        let higher = execution.priority.checked_add(1).filter(|it| *it <= PRIORITY_MAX)?;
+        Some(Self::new(
             &execution.about.namespace,
             Self::RAISE_PRIORITY,
             &Line::new("priority").arg(&id).arg(&higher),
             "PUT",
             &["executions", &id, "priority"],
-        )
+        ))
     }
 
     pub(super) fn show_flow(execution: &Execution, flow_id: FlowId) -> Self {

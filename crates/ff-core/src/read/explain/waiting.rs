@@ -199,6 +199,8 @@ fn eligible(execution: &Execution, runnable: &Runnable, now: TimestampMs) -> Exp
     };
     let waited = now.since(runnable.since);
     let ready = span(waited);
+    let start =
+        Action::start_worker(namespace, format!("start a worker for lane {lane:?}{skills}"));
     Explanation {
         cause: Cause::WaitingForWorker,
         summary: format!("Ready for {ready}; no worker of lane {lane:?}{skills} has taken it."),
@@ -209,10 +211,7 @@ fn eligible(execution: &Execution, runnable: &Runnable, now: TimestampMs) -> Exp
             "required_capabilities": required,
             "priority": execution.priority,
         }),
-        unblock: vec![
-            Action::start_worker(namespace, format!("start a worker for lane {lane:?}{skills}")),
-            Action::raise_priority(execution),
-        ],
+        unblock: [start].into_iter().chain(Action::raise_priority(execution)).collect(),
         earliest_start_at: Some(now),
     }
 }

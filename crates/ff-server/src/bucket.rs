@@ -26,6 +26,11 @@ impl Bucket {
         self.left -= 1.0;
         Ok(())
     }
+
+    /// Puts one back that was taken for nothing.
+    pub(crate) fn give_back(&mut self, rate: u32) {
+        self.left = (self.left + 1.0).min(f64::from(rate.max(1)));
+    }
 }
 
 #[cfg(test)]
@@ -44,5 +49,8 @@ mod tests {
         let much_later = later + Duration::from_secs(3600);
         let taken = (0..10).filter(|_| bucket.take(2, much_later).is_ok()).count();
         assert_eq!(taken, 2);
+        bucket.give_back(2);
+        assert!(bucket.take(2, much_later).is_ok());
+        assert!(bucket.take(2, much_later).is_err());
     }
 }

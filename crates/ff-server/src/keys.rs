@@ -140,6 +140,8 @@ impl Keys {
         };
         let found = remembered.ask(look(backend, id)).await?;
         if found.is_some() {
+            // Only guesses are rationed: a fleet of keys that comes at once is let in.
+            locked(&self.looks).give_back(LOOKS_PER_SECOND);
             locked(&self.known).keep(id.clone(), remembered);
         } else {
             locked(&self.known).forget(id);

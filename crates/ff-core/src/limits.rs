@@ -194,6 +194,8 @@ pub const LIMIT_PATIENCE_MS: u64 = 300_000;
 pub const UNBLOCK_BATCH: u32 = 100;
 /// How long no worker can run what waits on a route before it is blocked.
 pub const ROUTE_PATIENCE_MS: u64 = 5_000;
+/// How often an engine looks meanwhile whether somebody can.
+pub const ROUTE_LOOK_MS: u64 = 500;
 /// Executions that are blocked for want of a worker, or let go, in one batch.
 pub const ROUTE_BATCH: u32 = 100;
 /// Records or entries of one page of a check.

@@ -1,5 +1,8 @@
 //! The route check: what no live worker can run is blocked, and let go once one can.
 //!
+//! Nobody writes down what workers offered that have left, so the engine looks often while it waits, and
+//! forgets what it has blocked: whatever stands there afterwards may have been let go by a worker.
+//!
 //! Claims take only what their worker covers, so a block holds nothing up that could run: it tells
 //! people and lists what is lacking. A round blocks first and lets go afterwards, over what is
 //! registered by then: a worker that came in between has not found the block, and is found here.
@@ -44,6 +47,7 @@ const DETAIL_BYTES: usize = 512;
 pub struct RouteCheck {
     filter: ScannerFilter,
     uncovered: HashMap<Route, TimestampMs>,
+    looked_at: TimestampMs,
     /// Namespaces whose routes cannot be judged or blocked.
     unjudged: Strikes<Namespace>,
     /// Namespaces in which nothing can be let go.
@@ -125,7 +129,8 @@ impl RouteCheck {
     /// A round follows every `interval`, over what the filter lets through.
     pub fn new(interval: Duration, filter: ScannerFilter) -> Self {
         let (unjudged, stuck) = (Strikes::new(interval), Strikes::new(interval));
-        Self { filter, uncovered: HashMap::new(), unjudged, stuck }
+        let (uncovered, looked_at) = (HashMap::new(), TimestampMs(0));
+        Self { filter, uncovered, looked_at, unjudged, stuck }
     }
 
     /// Blocks what nobody could run for a while, and lets go what somebody can run again.
@@ -142,8 +147,7 @@ impl RouteCheck {
         checked: &mut Checked,
     ) -> Result<(), EngineError> {
         let now = backend.server_time_ms().await?;
-        // A round that fails has not seen whether they were covered meanwhile.
-        let before = std::mem::take(&mut self.uncovered);
+        let before = self.seen_until(now);
         let mut fleets = Fleets::new(&self.filter, &mut self.unjudged);
         let (mut uncovered, mut cursor) = (HashMap::new(), None);
         loop {
@@ -157,15 +161,20 @@ impl RouteCheck {
                     continue;
                 }
                 let since = before.get(&route).copied().unwrap_or(now);
-                match limits::ROUTE_PATIENCE_MS.saturating_sub(now.since(since)) {
-                    0 => {
-                        if let Err(error) = block_front(backend, &route, offers, checked).await {
+                let is_left = match limits::ROUTE_PATIENCE_MS.saturating_sub(now.since(since)) {
+                    0 => match block_front(backend, &route, offers, checked).await {
+                        Ok(is_left) => is_left,
+                        Err(error) => {
                             fleets.failed(&route.namespace, &error, checked);
+                            true
                         }
+                    },
+                    left => {
+                        checked.look_in(left.min(limits::ROUTE_LOOK_MS));
+                        true
                     }
-                    left => checked.look_in(left),
-                }
-                if uncovered.len() < REMEMBERED {
+                };
+                if is_left && uncovered.len() < REMEMBERED {
                     uncovered.insert(route, since);
                 }
             }
@@ -177,6 +186,17 @@ impl RouteCheck {
         fleets.end();
         self.uncovered = uncovered;
         Ok(())
+    }
+
+    /// Since when nobody covers which routes, as far as this engine has seen it. A round that fails has
+    /// not, and whoever has not looked for long does not know what another engine has.
+    fn seen_until(&mut self, now: TimestampMs) -> HashMap<Route, TimestampMs> {
+        let before = std::mem::take(&mut self.uncovered);
+        let looked_at = std::mem::replace(&mut self.looked_at, now);
+        match now.since(looked_at) <= limits::ROUTE_PATIENCE_MS {
+            true => before,
+            false => HashMap::new(),
+        }
     }
 
     /// Lets go what waits on routes that are covered, wherever there are workers.
@@ -293,13 +313,14 @@ impl Checked {
     }
 }
 
-/// Blocks the front of a queue; the next round follows at once if there is more behind it.
+/// Blocks the front of a queue; the next round follows at once if there is more behind it. Says whether
+/// there may be.
 async fn block_front(
     backend: &dyn Backend,
     route: &Route,
     offers: &[Offer],
     checked: &mut Checked,
-) -> Result<(), EngineError> {
+) -> Result<bool, EngineError> {
     let limit = limits::ROUTE_BATCH;
     let queued = backend.ask(ListQueued { route: route.clone(), limit }).await?;
     let detail = lacking(route, offers);
@@ -319,7 +340,11 @@ async fn block_front(
     }
     checked.blocked += blocked;
     checked.look_on_after(blocked);
-    Ok(())
+    let is_left = queued.len() >= limit as usize;
+    if is_left {
+        checked.look_in(limits::ROUTE_LOOK_MS);
+    }
+    Ok(is_left)
 }
 
 /// What is lacking, in words.

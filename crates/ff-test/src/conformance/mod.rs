@@ -1089,6 +1089,8 @@ suite! { ($)
         what_requires_nothing_is_never_blocked
         only_live_workers_of_the_lane_count
         a_worker_in_between_begins_the_while_anew
+        a_worker_that_came_and_went_begins_the_while_anew
+        who_has_not_looked_for_long_begins_the_while_anew
         a_refresh_that_covers_lets_go_at_once
         what_is_let_go_is_claimed_by_who_came
         a_worker_lets_go_all_that_it_can_run

@@ -13,7 +13,7 @@ use ff_core::state::{BlockingReason, EligibilityState, LaneState, PublicState, R
 use ff_engine::RouteCheck;
 use tokio::time::timeout;
 
-use crate::fleet::{TTL, block, drain, mark_dead, register, set_lane};
+use crate::fleet::{TTL, block, deregister, drain, mark_dead, register, set_lane};
 use crate::grants::issue_reclaim;
 use crate::world::{PATIENCE, World, cancel, capabilities, lane, namespace, revoke};
 
@@ -94,7 +94,7 @@ pub async fn what_nobody_can_run_is_blocked_after_a_while(world: &World) {
     world.act(able("w-1", &["eu"])).await;
     let mut engine = Engine::default();
     let first = engine.0.round(&*world.backend).await.unwrap();
-    assert_eq!((first.blocked, first.next_in_ms), (0, Some(limits::ROUTE_PATIENCE_MS)));
+    assert_eq!((first.blocked, first.next_in_ms), (0, Some(limits::ROUTE_LOOK_MS)));
     world.advance(A_WHILE - 1).await;
     assert_eq!(engine.round(world).await, (0, 0));
     assert_eq!(eligibility(world, id).await, EligibilityState::EligibleNow);
@@ -154,6 +154,36 @@ pub async fn a_worker_in_between_begins_the_while_anew(world: &World) {
     world.advance(1).await;
     assert_eq!(engine.round(world).await, (0, 0));
     assert_eq!(eligibility(world, id).await, EligibilityState::EligibleNow);
+    world.advance(A_WHILE).await;
+    assert_eq!(engine.round(world).await, (1, 0));
+}
+
+/// Nothing of the engine has looked while there was a worker.
+pub async fn a_worker_that_came_and_went_begins_the_while_anew(world: &World) {
+    let id = world.submit(world.needing(&["gpu"])).await;
+    let mut engine = Engine::default();
+    engine.round(world).await;
+    world.advance(A_WHILE).await;
+    assert_eq!(engine.round(world).await, (1, 0));
+    world.act(able("w-1", &["gpu"])).await;
+    world.act(deregister("w-1")).await;
+    assert_eq!(engine.round(world).await, (0, 0));
+    assert_eq!(eligibility(world, id).await, EligibilityState::EligibleNow);
+    world.advance(A_WHILE - 1).await;
+    assert_eq!(engine.round(world).await, (0, 0));
+    world.advance(1).await;
+    assert_eq!(engine.round(world).await, (1, 0));
+}
+
+/// Another engine may have seen a worker meanwhile.
+pub async fn who_has_not_looked_for_long_begins_the_while_anew(world: &World) {
+    world.submit(world.needing(&["gpu"])).await;
+    let mut engine = Engine::default();
+    engine.round(world).await;
+    world.act(able("w-1", &["gpu"])).await;
+    world.act(deregister("w-1")).await;
+    world.advance(A_WHILE + 1).await;
+    assert_eq!(engine.round(world).await, (0, 0));
     world.advance(A_WHILE).await;
     assert_eq!(engine.round(world).await, (1, 0));
 }

@@ -6,7 +6,7 @@ use ff_core::id::{BudgetId, Dimension, ExecutionId, IdempotencyKey, Namespace};
 use ff_core::operation::{
     BudgetReset, CreateBudget, ReportUsageAdmin, UpdateBudget, UsageReported,
 };
-use ff_core::read::{BudgetFilter, BudgetStatus};
+use ff_core::read::{BudgetFilter, BudgetStatus, LedgerRead, ReadLedger};
 use ff_core::state::{
     self, BreachKind, BudgetScope, Counter, EnforcementMode, HardAction, Limits, SoftAction,
 };
@@ -129,6 +129,57 @@ pub struct BudgetReply {
     pub status: String,
     #[serde(flatten)]
     pub budget: Budget,
+}
+
+/// What an execution used of a budget in this period.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Ledger {
+    pub budget_id: BudgetId,
+    pub execution_id: ExecutionId,
+    /// Which period it is of.
+    pub reset_count: u64,
+    /// All of it.
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub usage: BTreeMap<Dimension, u64>,
+    /// The part of each attempt that reported anything, of the newest 32.
+    pub attempts: Vec<AttemptUsage>,
+    /// The rest: of earlier attempts, or reported without one.
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub other: BTreeMap<Dimension, u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AttemptUsage {
+    pub attempt_index: u32,
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub usage: BTreeMap<Dimension, u64>,
+}
+
+impl Ledger {
+    pub fn of(asked: &ReadLedger, read: LedgerRead) -> Self {
+        let attempts = read.attempts.into_iter();
+        let attempts = attempts.map(|(attempt_index, usage)| AttemptUsage { attempt_index, usage });
+        Self {
+            budget_id: asked.budget_id,
+            execution_id: asked.execution_id,
+            reset_count: read.reset_count,
+            usage: read.usage,
+            attempts: attempts.collect(),
+            other: read.other,
+        }
+    }
+}
+
+impl From<Ledger> for LedgerRead {
+    fn from(ledger: Ledger) -> Self {
+        let attempts = ledger.attempts.into_iter();
+        Self {
+            reset_count: ledger.reset_count,
+            usage: ledger.usage,
+            attempts: attempts.map(|it| (it.attempt_index, it.usage)).collect(),
+            other: ledger.other,
+        }
+    }
 }
 
 /// Which budgets, newest first.

@@ -338,6 +338,7 @@ impl TryFrom<GrantShown> for ff_core::state::Grant {
             worker_instance_id: grant.worker_instance_id,
             expires_at: grant.expires_at.into(),
             slots: Vec::new(),
+            places: Vec::new(),
             claimant: None,
             lapsed: false,
             recalled: false,

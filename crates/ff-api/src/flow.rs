@@ -151,17 +151,13 @@ pub struct Cancel {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Cancelled {
-    /// `cancelled`, `cancellation_scheduled` while members are still to be cancelled, or
-    /// `partially_cancelled` where some could not be cancelled.
+    /// `cancelled`, or `cancellation_scheduled` while members are still to be cancelled.
     pub status: String,
     /// Of the first cancel.
     pub cancellation_policy: String,
     pub reason: String,
     /// Members that are still to be cancelled.
     pub member_count: u32,
-    /// With `partially_cancelled`: members that could not be cancelled.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<ExecutionId>,
     pub replayed: bool,
 }
 
@@ -272,17 +268,15 @@ impl Cancel {
 
 impl From<FlowCancelled> for Cancelled {
     fn from(cancelled: FlowCancelled) -> Self {
-        let status = match (cancelled.scheduled, cancelled.failed.is_empty()) {
-            (0, true) => "cancelled",
-            (0, false) => "partially_cancelled",
-            (1.., _) => "cancellation_scheduled",
+        let status = match cancelled.scheduled {
+            0 => "cancelled",
+            1.. => "cancellation_scheduled",
         };
         Self {
             status: status.to_owned(),
             cancellation_policy: cancelled.policy.as_str().to_owned(),
             reason: cancelled.reason,
             member_count: cancelled.scheduled,
-            failed: cancelled.failed,
             replayed: cancelled.replayed,
         }
     }
@@ -395,7 +389,6 @@ impl TryFrom<Cancelled> for FlowCancelled {
             policy: cancel_policy(&cancelled.cancellation_policy)?,
             reason: cancelled.reason,
             scheduled: cancelled.member_count,
-            failed: cancelled.failed,
             replayed: cancelled.replayed,
         })
     }

@@ -377,7 +377,7 @@ impl AddEdge {
             edge_id: self.edge_id.unwrap_or_else(EdgeId::mint),
             edge,
             expected_graph_revision: self.expected_graph_revision,
-            applies: self.apply,
+            apply: self.apply,
         }
     }
 }
@@ -504,7 +504,6 @@ impl TryFrom<MemberAdded> for AddedToFlow {
 }
 
 impl From<StageEdge> for AddEdge {
-    /// Staged only: it is applied by another request.
     fn from(stage: StageEdge) -> Self {
         let NewEdge { upstream, downstream, kind, name, data_passing_ref } = stage.edge;
         Self {
@@ -515,14 +514,22 @@ impl From<StageEdge> for AddEdge {
             name,
             data_passing_ref,
             expected_graph_revision: stage.expected_graph_revision,
-            apply: false,
+            apply: stage.apply,
         }
     }
 }
 
 impl From<EdgeAdded> for EdgeStaged {
     fn from(added: EdgeAdded) -> Self {
-        Self { edge_id: added.edge_id, graph_revision: added.graph_revision }
+        let EdgeAdded { edge_id, graph_revision, unresolved } = added;
+        Self { edge_id, graph_revision, unresolved }
+    }
+}
+
+impl From<EdgeStaged> for EdgeAdded {
+    fn from(staged: EdgeStaged) -> Self {
+        let EdgeStaged { edge_id, graph_revision, unresolved } = staged;
+        Self { edge_id, graph_revision, unresolved }
     }
 }
 

@@ -6,6 +6,7 @@ use ff_core::cursor;
 use ff_core::error::EngineError;
 use ff_core::event::{Envelope, Event, EventAbout};
 use ff_core::id::Subject;
+use ff_core::limits;
 use ff_core::read::{EventFilter, Follow, Followed, From, StreamRange};
 use ff_core::time::TimestampMs;
 use ff_relational::decode_event;
@@ -18,8 +19,8 @@ use crate::readers::closed;
 use crate::store::SqliteStore;
 use crate::{frames, load, statements};
 
-/// Events that one look reads before it delivers what matched.
-const LOOK_AHEAD: u32 = 1000;
+/// Events that one look reads: it should not hold others up.
+const LOOK_MOST: u32 = 1000;
 
 /// No call waits longer, whatever it asks for: it answers with nothing and may be repeated.
 const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
@@ -47,27 +48,27 @@ pub(crate) async fn events(
         From::Cursor(text) => cursor::decode(&scope, text)?,
     };
     let from_start = follow.from == From::Start;
-    let mut gap = false;
+    let (begin, mut gap, mut items) = (seen, false, Vec::new());
     loop {
         let committed = *newest.borrow_and_update();
         let filter = follow.filter.clone();
-        let limit = follow.limit;
-        let stretch = store.read(move |connection| look(connection, &filter, seen, limit)).await?;
+        let room = follow.limit as usize - items.len();
+        let stretch = store.read(move |connection| look(connection, &filter, seen, room)).await?;
         gap |= stretch.gap && !(from_start && seen == 0);
         seen = stretch.seen;
-        if !stretch.items.is_empty() {
-            let (items, cursor) = (stretch.items, cursor::encode(&scope, &seen));
-            let numbers = items.iter().map(|item| item.event.number).filter(|_| follow.each);
+        items.extend(stretch.items);
+        // Who finds little among very much gets that little soon.
+        let is_full = items.len() == follow.limit as usize
+            || seen - begin >= u64::from(limits::SEARCH_LOOK_AHEAD);
+        let is_done = match items.is_empty() {
+            true => seen >= committed && !changed(&mut newest, deadline).await?,
+            false => is_full || seen >= committed,
+        };
+        if is_done {
+            let numbers = items.iter().map(|item: &Envelope| item.event.number);
+            let numbers = numbers.filter(|_| follow.each);
             let cursors = numbers.map(|number| cursor::encode(&scope, &number)).collect();
-            return Ok(Followed::Events { items, cursors, cursor, gap });
-        }
-        // Nothing matched in this stretch; the log may go on behind it.
-        if seen < committed {
-            continue;
-        }
-        if !changed(&mut newest, deadline).await? {
             let cursor = cursor::encode(&scope, &seen);
-            let (items, cursors) = (Vec::new(), Vec::new());
             return Ok(Followed::Events { items, cursors, cursor, gap });
         }
     }
@@ -77,12 +78,12 @@ fn look(
     connection: &Connection,
     filter: &EventFilter,
     after: u64,
-    limit: u32,
+    limit: usize,
 ) -> Result<Stretch, EngineError> {
     let mut statement =
         connection.prepare_cached(statements::events_after).map_err(|error| fault(&error))?;
     let mut rows =
-        statement.query(params![after as i64, LOOK_AHEAD]).map_err(|error| fault(&error))?;
+        statement.query(params![after as i64, LOOK_MOST]).map_err(|error| fault(&error))?;
     let mut stretch = Stretch { items: Vec::new(), seen: after, gap: false };
     while let Some(row) = rows.next().map_err(|error| fault(&error))? {
         let event = decode_event(blob_at(row, 0).map_err(|error| fault(&error))?)?;
@@ -94,7 +95,7 @@ fn look(
         let envelope = envelope(connection, event)?;
         if filter.matches(&envelope) {
             stretch.items.push(envelope);
-            if stretch.items.len() == limit as usize {
+            if stretch.items.len() == limit {
                 break;
             }
         }
@@ -110,13 +111,21 @@ fn newest_number(connection: &Connection) -> Result<u64, EngineError> {
         .map_err(|error| fault(&error))
 }
 
-/// The event with what its record says now.
+/// The event with what its record says now; one that cannot be read says nothing, as one that is gone.
 fn envelope(connection: &Connection, event: Event) -> Result<Envelope, EngineError> {
     let about = match &event.subject {
-        Subject::Execution(id) => load::execution(connection, *id)?.as_ref().map(EventAbout::from),
-        Subject::Document(id) => load::document(connection, id)?.as_ref().map(EventAbout::from),
+        Subject::Execution(id) => {
+            load::execution(connection, *id).map(|found| found.as_ref().map(EventAbout::from))
+        }
+        Subject::Document(id) => {
+            load::document(connection, id).map(|found| found.as_ref().map(EventAbout::from))
+        }
     };
-    Ok(Envelope::new(event, about))
+    match about {
+        Ok(about) => Ok(Envelope::new(event, about)),
+        Err(error) if error.is_bug() => Ok(Envelope::new(event, None)),
+        Err(error) => Err(error),
+    }
 }
 
 pub(crate) async fn timers(

@@ -15,14 +15,16 @@
 -- as score and 16 bytes (an entry behind it is left); lease ids, 16 bytes each, as many as may be
 -- taken.
 -- Reply: the store's time, then for each claim a list, empty when its worker is silent, with a list
--- for each queue: 1 when it stopped because of the bytes; how many entries stand in the queue now;
+-- for each queue: 1 when it stopped because of the bytes, 2 when it met too many entries of no use and
+-- more may be had behind them; how many entries stand in the queue now;
 -- score and id of the first of them (empty: none) and 1 when that is past its deadline; which of them
 -- was looked at ahead, 1 for the first, and its score;
 -- then for each entry met, in order, its id, and its record and payload (empty when it stands in
 -- the record; the score of what was set aside), or 'expired' when its deadline has passed and the
 -- machine must end it, or 'passed' when it stands under limits and was left,
--- or 'missing' when there is no such execution, or 'stopped' when its flow lets no member be claimed
--- any more (both were taken out of the queue: the machine ends the latter).
+-- or 'missing' when there is no such execution, or 'broken' when the entry is no id or its record is
+-- damaged, or 'stopped' when its flow lets no member be claimed any more (these three were taken out of
+-- the queue: the machine ends the last).
 -- Errors: FFCALLVERSION. Events: execution.claimed.
 
 local CLAIMED = '@EVENT_CLAIMED@'
@@ -34,8 +36,11 @@ local EVENT_BYTES = 42
 local WAITING, RESUMABLE, ACTIVE, STARTED = '@WAITING@', '@RESUMABLE@', '@ACTIVE@', '@STARTED@'
 
 -- Entries that one call takes out of a queue, or leaves there, without having a use for them: it goes
--- on behind them so far.
-local PASSED_MOST = 64
+-- on behind them so far. Those of all its queues together are bounded too: everything else waits
+-- while it runs.
+local PASSED_MOST, PASSED_OF_CALL = 64, 128
+
+local ID_BYTES = 16
 
 -- How far a call looks ahead, so that its caller can tell how much to ask of a queue.
 local AHEAD = 32
@@ -44,13 +49,13 @@ local AHEAD = 32
 local SET_ASIDE, SET_ASIDE_MS = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', @SET_ASIDE_MS@
 
 -- Whether the entry stands before the bound, or is it. Bytes are compared as numbers: comparing
--- strings would follow the server's locale.
+-- strings would follow the server's locale. What is no id is met, so that it is moved aside.
 local function within(score, raw, bound_score, bound_raw, slack)
   if score < bound_score then
     return true
   elseif score > bound_score then
     return score <= bound_score + slack
-  elseif slack > 0 then
+  elseif slack > 0 or #raw ~= ID_BYTES then
     return true
   end
   local a, b, c = struct.unpack('>I6I6I4', raw)
@@ -193,37 +198,42 @@ local function take_aside(item, due, score, now, home, reply)
   append(reply, score)
 end
 
--- An entry is left in its queue.
+-- An entry is left in its queue; the claim goes on behind it without it.
 local function leave(raw, why, queue, reply)
   append(reply, raw, why)
   queue.left = queue.left or { row = queue.row, expired = why == 'expired' }
+  queue.passed = queue.passed + 1
+  return true, false
 end
 
--- An entry goes out of its queue, and nobody gets it.
+-- An entry goes out of its queue, and nobody gets it; the claim goes on without it.
 local function drop(raw, why, queue, reply)
   append(reply, raw, why)
   append(queue.gone, raw)
+  queue.passed = queue.passed + 1
+  return true, false
 end
 
 -- Looks at the entry in the next row of a queue: whether the claim goes on behind it, and whether it
 -- took it.
 local function meet(call, queue, raw, taking, terms, reply)
   local home = queue.home
+  if #raw ~= ID_BYTES then
+    return drop(raw, 'broken', queue, reply)
+  end
   local core = home.stem .. uuid_text(raw) .. ':core'
   local record = redis.call('GET', core)
   if not record then
-    drop(raw, 'missing', queue, reply)
-    return true, false
+    return drop(raw, 'missing', queue, reply)
+  elseif not is_sound(record) then
+    return drop(raw, 'broken', queue, reply)
   end
   local claimable, timer, beside, extras, flow, due = look_at(record, call.now)
   local counts = flow and counts_of(call, home.name, flow)
   if counts and counts.stopped then
-    drop(raw, 'stopped', queue, reply)
-    queue.passed = queue.passed + 1
-    return true, false
+    return drop(raw, 'stopped', queue, reply)
   elseif not claimable then
-    leave(raw, 'expired', queue, reply)
-    return true, false
+    return leave(raw, 'expired', queue, reply)
   end
   local item = { core = core, record = record, raw = raw, terms = terms, counts = counts, lease_id = false }
   if not is_limited(record, counts, terms) then
@@ -232,9 +242,7 @@ local function meet(call, queue, raw, taking, terms, reply)
       return false, false
     end
   elseif terms.limits == 'pass' then
-    leave(raw, 'passed', queue, reply)
-    queue.passed = queue.passed + 1
-    return true, false
+    return leave(raw, 'passed', queue, reply)
   else
     take_aside(item, due, queue.rows[queue.row + 1], call.now, home, reply)
   end
@@ -245,7 +253,7 @@ end
 -- Takes what a claim may have of a queue. Writes nothing: what is taken is noted with its home.
 local function choose(call, taking, terms, reply)
   local queue, wanted = taking.queue, #taking.lease_ids / 16
-  while taking.count < wanted and queue.passed < PASSED_MOST and not terms.full do
+  while taking.count < wanted and queue.passed < call.passed_most and not terms.full do
     if not queue.rows[queue.row] and not queue.complete then
       read_on(queue, wanted)
     end
@@ -261,7 +269,8 @@ local function choose(call, taking, terms, reply)
     taking.count = taking.count + (took and 1 or 0)
     queue.row = queue.row + 2
   end
-  reply[1] = terms.full and 1 or 0
+  local is_short = taking.count < wanted and queue.passed >= call.passed_most
+  reply[1] = terms.full and 1 or is_short and 2 or 0
 end
 
 -- Writes all that was taken of one home.
@@ -399,8 +408,9 @@ end
 local function claim(keys, args)
   local prefix = args[2]
   local call = { prefix = prefix, now = clock(prefix), slack = tonumber(args[3]), in_cluster = #keys > 1,
-    flows = {}, queues = {}, homes = {}, members = {} }
+    passed_most = 0, flows = {}, queues = {}, homes = {}, members = {} }
   local claims, reply = claims_of(call, args), { call.now }
+  call.passed_most = math.min(PASSED_MOST, math.ceil(PASSED_OF_CALL / math.max(1, #call.queues)))
   for _, queue in ipairs(call.queues) do
     -- One more than can be taken: the new front.
     queue.rows = redis.call('ZRANGE', queue.key, 0, queue.wanted, 'WITHSCORES')

@@ -7,8 +7,8 @@
 -- Arguments: call version; prefix; how far the time of a decision may lie behind and ahead of the
 -- store's clock; number of groups. Each group: home; time that the machine was given; instant from
 -- which on it must not happen any more (0 for none); number of items; number of checks; number of
--- keys that must not be there; number of arguments of index changes. Each item: key of the record; revision that was read (6 bytes, empty:
--- must be absent); new record (empty: remove; `=`: it was only read; with an event its first 6 bytes
+-- keys that must not be there; number of arguments of index changes. Each item: key of the record; the
+-- first 12 bytes of what was read, which are its newest event and revision (empty: must be absent); new record (empty: remove; `=`: it was only read; with an event its first 6 bytes
 -- are left out and hold the last event's number); framed events (empty: none); how many they are.
 -- Each check: a letter, a key and an argument (see CHECKS). The keys. Each index change: a letter, a key and
 -- as many arguments as CHANGES says; a small letter, a key, a number and so many arguments make the
@@ -278,7 +278,7 @@ local function hindrance(args, at, now, behind, ahead, touched)
   local items, checks, absent, changes = parts_of(args, at)
   for item = items, checks - 1, ITEM_ARGUMENTS do
     local key = args[item]
-    if (touched and touched[key]) or redis.call('GETRANGE', key, 6, 11) ~= args[item + 1] then
+    if (touched and touched[key]) or redis.call('GETRANGE', key, 0, 11) ~= args[item + 1] then
       return CHANGED
     end
   end

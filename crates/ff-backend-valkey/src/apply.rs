@@ -30,6 +30,9 @@ use crate::{assure, claim, combine, commit, due, keyring, near};
 /// How often a command is decided again because others changed what it rests on.
 pub(crate) const TRIES_MOST: u32 = 200;
 
+/// And because it arrived too late.
+const LATE_MOST: u32 = 20;
+
 pub(crate) type Answer = Result<Reply, EngineError>;
 
 /// A command under way.
@@ -614,16 +617,23 @@ impl Job {
         }
     }
 
+    fn too_late(&self) -> EngineError {
+        let name = self.command.name();
+        EngineError::unavailable(format!("{name}: the store answers too slowly; try again"))
+    }
+
     pub(crate) fn tried_enough(&self) -> EngineError {
         let detail = format!("{}: others keep changing it; try again", self.command.name());
         EngineError::unavailable(detail)
     }
 
-    /// To be decided again; `reread`: what it rests on is no longer so.
+    /// To be decided again; `reread`: what it rests on is no longer so. Else it came too late, which soon
+    /// gets no better.
     fn again(mut self, reread: bool) -> Outcome {
-        self.tries += 1;
+        self.tries += if reread { 1 } else { TRIES_MOST / LATE_MOST };
         if self.tries > TRIES_MOST {
-            return Outcome::Done(Err(self.tried_enough()));
+            let error = if reread { self.tried_enough() } else { self.too_late() };
+            return Outcome::Done(Err(error));
         }
         self.known.read_at = None;
         self.reread = reread;

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Home, LaneId, LeaseId, Namespace};
 use ff_core::limits;
+use ff_core::machine::Changed;
 use ff_core::time::TimestampMs;
 use redis::{Cmd, Value};
 use uuid::Uuid;
 
 use crate::crowd::{self, Joint};
+use crate::due::Expired;
 use crate::keys::{Keys, REQUIRED, requires_some};
 use crate::record::Entry;
 use crate::store::Shared;
@@ -19,6 +21,11 @@ use crate::{near, reply};
 
 /// Tasks of several claims that go with one call: a reply holds the payloads of as many.
 pub(crate) const JOINT_TASKS: usize = limits::CLAIM_REPLY_BYTES / limits::PAYLOAD_BYTES;
+
+/// What the function says of a queue of which it took less than it was asked for: no more bytes fit, or
+/// too many entries of no use stood before what there may be.
+const STOPPED: i64 = 1;
+const PASSED: i64 = 2;
 
 /// Entries of one lane for one worker.
 #[derive(Debug)]
@@ -74,16 +81,16 @@ pub(crate) type SetAside = (Place, Entry);
 pub(crate) struct Taken {
     pub(crate) tasks: Vec<Leased>,
     pub(crate) aside: Vec<SetAside>,
-    pub(crate) expired: Vec<ExecutionId>,
+    pub(crate) expired: Vec<Expired>,
     pub(crate) left_behind: bool,
     pub(crate) late: bool,
-    /// It met members of flows that let none be claimed.
+    /// It met entries of no use that are out of their queues now, or so many that it went no further.
     pub(crate) passed: bool,
     /// It stopped before an entry that it might have taken.
     pub(crate) stopped: bool,
     /// It left entries that it was asked for, since others were known to be better.
     pub(crate) bounded: bool,
-    /// Why something that was taken could not be read.
+    /// Why what it brought could not be read to its end.
     pub(crate) broken: Option<EngineError>,
 }
 
@@ -200,46 +207,71 @@ fn read_queue(
     taken: &mut Taken,
 ) -> Result<(), EngineError> {
     let mut items = reply::array(reply)?.into_iter();
-    taken.stopped |= reply::number(&reply::next(&mut items)?)? == 1;
+    let short = reply::number(&reply::next(&mut items)?)?;
+    taken.stopped |= short == STOPPED;
+    taken.passed |= short == PASSED;
     let front = read_front(taking.partition, &mut items)?;
     shared.views.note_front(taking, front.as_ref());
     let mut places = taking.places.iter();
-    while let Some(id) = items.next() {
-        let id = reply::execution_id(taking.partition, id)?;
+    while let Some(raw) = items.next() {
+        let id = reply::entry(taking.partition, &raw);
         match &reply::some_bytes(reply::next(&mut items)?)?[..] {
-            b"expired" => taken.expired.push(id),
+            b"expired" => taken.expired.push(Expired { id, queue: Arc::clone(&taking.queue) }),
             b"stopped" => taken.passed = true,
             b"passed" => taken.left_behind = true,
-            b"missing" => {
-                tracing::error!(%id, queue = &*taking.queue, "I10: a queue named a missing execution");
+            b"missing" => taken.passed |= note_aside(shared, &taking.queue, &id, "no execution"),
+            b"broken" => {
+                let what = format!("{raw:?}, which is no id or has a damaged record");
+                taken.passed |= note_aside(shared, &taking.queue, &id, &what);
             }
             record => {
                 let besides = reply::next(&mut items)?;
                 let number = places.next().copied().unwrap_or(u32::MAX);
-                let (entry, changed) = match Entry::decode_claimed(id, record) {
-                    Ok(decoded) => decoded,
-                    // Others were leased with it.
+                let at = Place { number, lane: taking.lane, score: i64::MAX };
+                match Entry::decode_claimed(id, record) {
+                    Ok(claimed) => take_up(shared, claimed, at, besides, taken)?,
+                    // It is out of its queue, and others were leased with it.
                     Err(error) => {
-                        taken.broken = Some(error);
-                        continue;
+                        let what = format!("what cannot be read: {error}");
+                        taken.passed |= note_aside(shared, &taking.queue, &id, &what);
                     }
-                };
-                shared.tally.add_changed(changed.as_ref());
-                let before = changed.as_ref().and_then(|changed| changed.before.as_ref());
-                let score = before.and_then(|before| before.queue_place()).map(|it| it.score);
-                let at = Place { number, lane: taking.lane, score: score.unwrap_or(i64::MAX) };
-                if entry.execution.phase.grant().is_some() {
-                    let at = Place { score: reply::number(&besides)?, ..at };
-                    taken.aside.push((at, entry));
-                    continue;
                 }
-                let payload = reply::some_bytes(besides)?;
-                let payload = entry.payload.clone().unwrap_or(payload);
-                taken.tasks.push(Leased { at, entry, payload });
             }
         }
     }
-    taken.bounded |= front.is_some() && places.len() > 0;
+    taken.bounded |= front.is_some() && places.len() > 0 && short != PASSED;
+    Ok(())
+}
+
+/// Tells of an entry that was moved aside; always true.
+pub(crate) fn note_aside(shared: &Shared, queue: &str, id: &ExecutionId, what: &str) -> bool {
+    tracing::error!(%id, queue, "I10: a queue named {what}; it was moved aside");
+    shared.tally.add_violation("I10");
+    true
+}
+
+/// An execution that was leased or set aside, with what came beside its record.
+fn take_up(
+    shared: &Shared,
+    (entry, changed): (Entry, Option<Changed>),
+    at: Place,
+    besides: Value,
+    taken: &mut Taken,
+) -> Result<(), EngineError> {
+    shared.tally.add_changed(changed.as_ref());
+    if entry.execution.phase.grant().is_some() {
+        taken.aside.push((Place { score: reply::number(&besides)?, ..at }, entry));
+        return Ok(());
+    }
+    let before = changed.as_ref().and_then(|changed| changed.before.as_ref());
+    let score = before.and_then(|before| before.queue_place()).map(|it| it.score);
+    let payload = reply::some_bytes(besides)?;
+    let payload = entry.payload.clone().unwrap_or(payload);
+    taken.tasks.push(Leased {
+        at: Place { score: score.unwrap_or(i64::MAX), ..at },
+        entry,
+        payload,
+    });
     Ok(())
 }
 
@@ -255,7 +287,7 @@ fn read_front(
     if standing == 0 {
         return Ok(None);
     }
-    let id = reply::execution_id(partition, id)?;
+    let id = reply::entry(partition, &id);
     let count = |number: i64| u32::try_from(number - 1).unwrap_or_default();
     Ok(Some(Front {
         first: Candidate { score: reply::number(&score)?, id, expired },

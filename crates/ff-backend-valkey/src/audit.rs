@@ -344,8 +344,11 @@ impl Indexes {
             range.arg(shared.keys.index(partition, &bucket)).arg(0).arg(-1);
             for entry in reply::array(shared.send(partition, &range).await?)? {
                 let entry = reply::some_bytes(entry)?;
-                let at = crate::record::uint(&entry[..6]).cast_signed();
-                let uuid = Value::BulkString(entry[6..].to_vec());
+                let Some((at, uuid)) = entry.split_at_checked(6) else {
+                    return Err(EngineError::corruption(format!("{bucket} has a short entry")));
+                };
+                let at = crate::record::uint(at).cast_signed();
+                let uuid = Value::BulkString(uuid.to_vec());
                 self.created.entry(reply::execution_id(partition, uuid)?).or_default().push(at);
             }
         }

@@ -131,7 +131,9 @@ async fn check_durability(
 }
 
 async fn fsync_flaw(connection: &mut Connection) -> Result<Option<String>, Obstacle> {
-    let wanted = [("appendonly", "yes"), ("appendfsync", "always")];
+    // With the last one nothing is brought to the disk while the server saves or rewrites.
+    let wanted =
+        [("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "no")];
     for (name, value) in wanted {
         let mut command: Cmd = redis::cmd("CONFIG");
         command.arg("GET").arg(name);

@@ -14,6 +14,7 @@ use ff_core::time::TimestampMs;
 
 use crate::ask::{self, Ask, Leased, Limits, Place, SetAside, Taken};
 use crate::commit::ITEMS_MOST;
+use crate::due::Expired;
 use crate::entries::Beside;
 use crate::keys::lane_name;
 use crate::record::{Entry, encode_who};
@@ -23,6 +24,10 @@ use crate::{due, log, near, query};
 
 /// How often a claim looks again after others took what it had seen.
 const ROUNDS_MOST: usize = 100;
+
+/// Why a worker that is registered gets nothing.
+const APART: &str = "by the clock of a partition's node the registration of the worker is over, by that of its \
+                     namespace's node it is not: set the clocks of the nodes to the same time";
 
 /// In a claim of more tasks, payloads alone may be more than one reply holds, so its calls go one
 /// after the other.
@@ -91,6 +96,7 @@ async fn enter(
     claim.check()?;
     let begun = Instant::now();
     let (mut gate, mut remembered) = near::gate(shared, claim).await?;
+    let mut told_silent = false;
     loop {
         let claimed = match Entered::new(claim, (gate, remembered), limited) {
             Some(entered) => run(shared, &entered, look).await?,
@@ -108,10 +114,14 @@ async fn enter(
                 near::gate_since(shared, claim, since).await?;
                 return Ok(nothing);
             }
-            // Meanwhile it counts as silent.
+            // Meanwhile it counts as silent. Where its own node says twice that it does not, the clocks
+            // of the two are too far apart, and asking again would not end.
             None => {
                 gate = near::gate_since(shared, claim, Instant::now()).await?;
-                remembered = false;
+                if told_silent {
+                    return Err(EngineError::unavailable(APART));
+                }
+                (told_silent, remembered) = (true, false);
             }
         }
     }
@@ -286,7 +296,7 @@ struct Round<'a> {
     bytes: usize,
     /// The reply holds no more.
     full: bool,
-    /// The last calls met members of flows that let none be claimed.
+    /// The last calls met entries of no use, and these are out of their queues.
     passed: bool,
     /// The last calls left entries that others were known to be better than.
     bounded: bool,
@@ -344,7 +354,7 @@ impl<'a> Round<'a> {
             near::gate_since(self.shared, self.claim, Instant::now()).await?;
         }
         // They came before what is taken.
-        due::expire(self.shared, &expired).await?;
+        self.passed |= due::expire(self.shared, &expired).await?;
         let mut expired = Vec::new();
         let last = takings.iter().flat_map(|taking| &taking.places).max();
         self.places = last.map_or(self.places, |last| last + 1);
@@ -370,7 +380,8 @@ impl<'a> Round<'a> {
                 }
             }
         }
-        due::expire(self.shared, &expired).await.and(failed)
+        self.passed |= due::expire(self.shared, &expired).await?;
+        failed
     }
 
     /// Sends calls at the same time, each with its share of the bytes that a reply holds. None takes
@@ -401,7 +412,7 @@ impl<'a> Round<'a> {
     async fn absorb(
         &mut self,
         taken: Result<Taken, EngineError>,
-        expired: &mut Vec<ExecutionId>,
+        expired: &mut Vec<Expired>,
     ) -> Result<(), EngineError> {
         let taken = taken?;
         self.passed |= taken.passed;

@@ -1,18 +1,23 @@
 //! Classes: executions of one lane that require the same capabilities share a queue, and the name
 //! of the class is a hash of what they require.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ff_core::capability::Capabilities;
 use ff_core::error::EngineError;
 use ff_core::recent::Recent;
 
-use crate::keys::{NO_CAPABILITIES, REQUIRED};
+use crate::keys::{NO_CAPABILITIES, REQUIRED, split_queue};
 use crate::reply;
-use crate::store::Shared;
+use crate::store::{Shared, join_all};
 
-/// Classes of one generation; about twice as many are kept.
-const GENERATION: usize = 4096;
+/// Classes of one generation; about twice as many are kept. A look asks for all classes of its lanes, so
+/// it is more than lanes have together: what does not fit would be read anew each time.
+const GENERATION: usize = 1 << 15;
+
+/// Classes that one command reads.
+const PORTION: usize = 256;
 
 /// What classes require. A name is a hash, so what was read stays true.
 #[derive(Debug)]
@@ -23,25 +28,35 @@ impl Classes {
         Self(Mutex::new(Recent::new(GENERATION)))
     }
 
-    /// What the class of a queue requires; none when the queue has no entries any more.
+    /// What the classes of these queues require; a class is missing whose queues have no entries any
+    /// more. What is not known is read together, for each class in one partition after the other.
     pub(crate) async fn required(
         &self,
         shared: &Shared,
-        partition: u16,
-        (queue, class): (&str, &str),
-    ) -> Result<Option<Capabilities>, EngineError> {
-        if let Some(known) = self.known(class) {
-            return Ok(Some(known));
+        queues: Vec<(u16, Arc<str>)>,
+    ) -> Result<HashMap<String, Capabilities>, EngineError> {
+        let mut required = HashMap::new();
+        let mut unknown: HashMap<String, Vec<(u16, Arc<str>)>> = HashMap::new();
+        for (partition, queue) in queues {
+            let (_, class) = split_queue(&queue);
+            if required.contains_key(class) {
+                continue;
+            }
+            match self.known(class) {
+                Some(known) => drop(required.insert(class.to_owned(), known)),
+                None => unknown.entry(class.to_owned()).or_default().push((partition, queue)),
+            }
         }
-        let mut command = redis::cmd("HGET");
-        command.arg(shared.keys.index(partition, REQUIRED)).arg(queue);
-        let Some(csv) = reply::bytes(shared.send(partition, &command).await?)? else {
-            return Ok(None);
-        };
-        let csv = std::str::from_utf8(&csv).unwrap_or_default();
-        let required = Capabilities::from_csv(csv)?;
-        self.lock().keep(class.to_owned(), required.clone());
-        Ok(Some(required))
+        while !unknown.is_empty() {
+            let places = unknown.values_mut().filter_map(Vec::pop).collect();
+            for (queue, capabilities) in read(shared, places).await? {
+                let (_, class) = split_queue(&queue);
+                self.lock().keep(class.to_owned(), capabilities.clone());
+                required.insert(class.to_owned(), capabilities);
+            }
+            unknown.retain(|class, left| !required.contains_key(class) && !left.is_empty());
+        }
+        Ok(required)
     }
 
     /// What a class requires, if this process knows it.
@@ -72,4 +87,43 @@ impl Classes {
     fn lock(&self) -> MutexGuard<'_, Recent<String, Capabilities>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Queues, and what they require.
+type Required = Vec<(Arc<str>, Capabilities)>;
+
+/// What these queues require, as far as they have entries: one read for each partition and portion.
+async fn read(shared: &Shared, places: Vec<(u16, Arc<str>)>) -> Result<Required, EngineError> {
+    let mut by_partition: BTreeMap<u16, Vec<Arc<str>>> = BTreeMap::new();
+    for (partition, queue) in places {
+        by_partition.entry(partition).or_default().push(queue);
+    }
+    let mut reads = Vec::new();
+    for (partition, queues) in by_partition {
+        for portion in queues.chunks(PORTION) {
+            reads.push(read_portion(shared, partition, portion.to_vec()));
+        }
+    }
+    let found: Result<Vec<_>, _> = join_all(reads).await.into_iter().collect();
+    Ok(found?.concat())
+}
+
+async fn read_portion(
+    shared: &Shared,
+    partition: u16,
+    queues: Vec<Arc<str>>,
+) -> Result<Required, EngineError> {
+    let mut command = redis::cmd("HMGET");
+    command.arg(shared.keys.index(partition, REQUIRED));
+    queues.iter().for_each(|queue| {
+        command.arg(&**queue);
+    });
+    let values = reply::array(shared.send(partition, &command).await?)?;
+    let mut found = Vec::with_capacity(queues.len());
+    for (queue, csv) in queues.into_iter().zip(values) {
+        let Some(csv) = reply::bytes(csv)? else { continue };
+        let csv = std::str::from_utf8(&csv).unwrap_or_default();
+        found.push((queue, Capabilities::from_csv(csv)?));
+    }
+    Ok(found)
 }

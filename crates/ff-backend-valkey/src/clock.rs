@@ -6,7 +6,7 @@
 //! that was set back, and then the commit says so.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Instant;
 
@@ -23,11 +23,24 @@ pub(crate) struct Window {
     pub(crate) ahead_ms: u32,
 }
 
+/// How old a decision may be when it arrives: older than a hiccup of the network, it is made again.
+const BEHIND_MS: u32 = 250;
+
+/// And how old over a network that is always slower than that. What is listed by time is in order up to
+/// [`crate::item::DISORDER_MS`], which must be more.
+const BEHIND_MOST_MS: u32 = 900;
+
+/// How long a slow network is remembered.
+const SLOW_MS: i64 = 60_000;
+
 #[derive(Debug)]
 pub(crate) struct Clock {
     kind: LibraryClock,
     origin: Instant,
     offsets: Offsets,
+    behind_ms: AtomicU32,
+    /// Until when it may be more than usual, counted from `origin`.
+    slow_until: AtomicI64,
 }
 
 /// The store's time less the time since `origin`.
@@ -108,15 +121,30 @@ impl Clock {
     pub(crate) fn new(kind: LibraryClock, cluster: Option<PartitionConfig>) -> Self {
         let one = Offsets::One(AtomicI64::new(UNKNOWN));
         let offsets = cluster.map_or(one, Offsets::of_each);
-        Self { kind, origin: Instant::now(), offsets }
+        let (behind_ms, slow_until) = (AtomicU32::new(BEHIND_MS), AtomicI64::new(0));
+        Self { kind, origin: Instant::now(), offsets, behind_ms, slow_until }
     }
 
-    /// A decision that is older than a hiccup of the network is made again.
     pub(crate) fn window(&self) -> Window {
         match self.kind {
-            LibraryClock::Server => Window { behind_ms: 250, ahead_ms: 10 },
+            LibraryClock::Server => Window { behind_ms: self.behind_ms(), ahead_ms: 10 },
             LibraryClock::Settable => Window { behind_ms: 0, ahead_ms: 0 },
         }
+    }
+
+    fn behind_ms(&self) -> u32 {
+        match self.elapsed_ms() < self.slow_until.load(Ordering::Relaxed) {
+            true => self.behind_ms.load(Ordering::Relaxed),
+            false => BEHIND_MS,
+        }
+    }
+
+    /// A decision came too late: the next ones may be older, or none would ever arrive in time where
+    /// every call takes that long.
+    pub(crate) fn widen(&self) {
+        let wider = self.behind_ms().saturating_mul(2).min(BEHIND_MOST_MS);
+        self.behind_ms.store(wider, Ordering::Relaxed);
+        self.slow_until.store(self.elapsed_ms() + SLOW_MS, Ordering::Relaxed);
     }
 
     pub(crate) fn estimate(&self, home: &Home) -> Option<TimestampMs> {
@@ -155,6 +183,20 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_network_is_given_more_time_and_not_all_of_it() {
+        let clock = Clock::new(LibraryClock::Server, None);
+        let mut allowed = Vec::new();
+        for _ in 0..4 {
+            allowed.push(clock.window().behind_ms);
+            clock.widen();
+        }
+        assert_eq!(allowed, [250, 500, 900, 900]);
+        assert!(i64::from(BEHIND_MOST_MS) < crate::item::DISORDER_MS);
+        clock.slow_until.store(0, Ordering::Relaxed);
+        assert_eq!(clock.window().behind_ms, 250, "it is not slow any more");
+    }
 
     #[test]
     fn homes_of_a_cluster_have_clocks_of_their_own() {

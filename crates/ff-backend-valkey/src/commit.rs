@@ -50,7 +50,7 @@ pub(crate) struct Group {
     pub(crate) checks: Vec<Check>,
     /// Keys of records that must be absent and stay so.
     pub(crate) absent: Vec<String>,
-    /// Namespaces of executions that were not there before.
+    /// Namespaces of executions and documents that were not there before.
     pub(crate) begins: Vec<Namespace>,
     /// Index changes of all items.
     pub(crate) changes: Changes,
@@ -63,8 +63,8 @@ pub(crate) struct Group {
 pub(crate) struct Wire {
     /// The key of its record.
     pub(crate) core: String,
-    /// The revision that was read; empty: there was no record.
-    pub(crate) revision: Bytes,
+    /// How the record began that was read; empty: there was none.
+    pub(crate) stand: Bytes,
     /// Empty: it is removed.
     pub(crate) record: Bytes,
     pub(crate) framed: Bytes,
@@ -195,8 +195,8 @@ impl Group {
         call.arg(self.home.to_string()).arg(self.times.now.0).arg(until);
         call.arg(self.wires.len()).arg(self.checks.len()).arg(self.absent.len());
         call.arg(self.changes.arguments());
-        for Wire { core, revision, record, framed, events } in &self.wires {
-            call.arg(core).arg(&revision[..]).arg(&record[..]).arg(&framed[..]).arg(*events);
+        for Wire { core, stand, record, framed, events } in &self.wires {
+            call.arg(core).arg(&stand[..]).arg(&record[..]).arg(&framed[..]).arg(*events);
         }
         for Check { letter, key, argument } in &self.checks {
             call.arg(&[*letter][..]).arg(key).arg(&argument[..]);
@@ -244,16 +244,14 @@ pub(crate) async fn send(
     groups: Vec<Arc<Group>>,
     freeing: bool,
 ) -> Result<Vec<Committed>, EngineError> {
+    prepare(shared, &groups).await?;
     let which: Which<Batch> = if freeing { |it| &it.freeing } else { |it| &it.commits };
     crowd::send(shared, which, Batch { groups, freeing }).await
 }
 
-async fn send_groups(
-    shared: &Shared,
-    groups: &[&Group],
-    freeing: bool,
-) -> Result<Vec<Committed>, EngineError> {
-    let Some(first) = groups.first() else { return Ok(Vec::new()) };
+/// What must be there before groups are written. It is done by whoever brings them, so that what hinders
+/// one caller hinders nobody who goes with the same call.
+async fn prepare(shared: &Shared, groups: &[Arc<Group>]) -> Result<(), EngineError> {
     for group in groups {
         homes::enter(shared, &group.home).await?;
         for namespace in &group.begins {
@@ -265,6 +263,15 @@ async fn send_groups(
             staged.lay_ready(shared, &group.home).await?;
         }
     }
+    Ok(())
+}
+
+async fn send_groups(
+    shared: &Shared,
+    groups: &[&Group],
+    freeing: bool,
+) -> Result<Vec<Committed>, EngineError> {
+    let Some(first) = groups.first() else { return Ok(Vec::new()) };
     let window = shared.clock.window();
     let mut call = shared.function(if freeing { "ff_commit_freeing" } else { "ff_commit" });
     let mut keys = BTreeSet::from([shared.keys.log(&first.home).into_bytes()]);
@@ -298,6 +305,7 @@ fn read_reply(
     let (home, time) = (&groups[0].home, reply::instant(time)?);
     if outcomes.contains(&Committed::TimeOff) {
         shared.clock.set(home, time);
+        shared.clock.widen();
     } else {
         shared.clock.note(home, time);
     }
@@ -382,7 +390,7 @@ mod tests {
     fn group(partition: u16, items: usize) -> Arc<Group> {
         let wire = |n| Wire {
             core: format!("{n}:core"),
-            revision: Bytes::new(),
+            stand: Bytes::new(),
             record: Bytes::new(),
             framed: Bytes::new(),
             events: 1,

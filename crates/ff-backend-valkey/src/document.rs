@@ -5,10 +5,10 @@ use ff_core::error::EngineError;
 use ff_core::id::DocumentId;
 use ff_core::state::Document;
 
-use crate::record::{push_uint, uint};
+use crate::record::{self, push_uint, uint};
 
 /// Raised whenever the form changes.
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 const HEAD_BYTES: usize = 16;
 
@@ -45,11 +45,9 @@ pub(crate) fn decode(id: &DocumentId, record: &[u8]) -> Result<Document, EngineE
     })
 }
 
-/// The six bytes by which a commit finds that nothing has changed.
-pub(crate) fn revision(document: &Document) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(6);
-    push_uint(&mut bytes, document.revision, 6);
-    bytes
+/// The bytes by which a commit finds that nothing has changed.
+pub(crate) fn stand(document: &Document) -> Vec<u8> {
+    record::stand(document.last_event, document.revision)
 }
 
 /// For tests of what holds documents.

@@ -8,7 +8,8 @@
 use std::time::Duration;
 
 use ff_core::error::EngineError;
-use ff_core::id::{Home, PartitionFamily};
+use ff_core::id::{Home, Namespace, PartitionFamily};
+use ff_core::read::EventFilter;
 use redis::{Cmd, Value};
 
 use crate::client::{Looked, Primary};
@@ -87,8 +88,33 @@ impl Shared {
         tour: Tour,
         arguments: impl Fn(&mut Cmd, &[Home]),
     ) -> Result<Vec<Answered>, EngineError> {
-        let known = self.homes.known();
-        let looking = self.everywhere(tour, known, &arguments);
+        self.in_homes_and_new(tour, self.homes.known(), arguments).await
+    }
+
+    /// Calls a function for the homes in which a filter may find events.
+    pub(crate) async fn in_homes_of(
+        &self,
+        filter: &EventFilter,
+        tour: Tour,
+        arguments: impl Fn(&mut Cmd, &[Home]),
+    ) -> Result<Vec<Answered>, EngineError> {
+        let partitions = &self.settings.partitions;
+        let homes = self.homes.of_events(filter, partitions);
+        let unnamed = Home::Namespace(Namespace::default());
+        if filter.namespace.is_none() && filter.may_match_in(&unnamed, partitions) {
+            return self.in_homes_and_new(tour, homes, arguments).await;
+        }
+        Ok(self.everywhere(tour, homes, arguments).await?.answered)
+    }
+
+    /// Calls a function for these homes, and for those of namespaces that others have made since.
+    async fn in_homes_and_new(
+        &self,
+        tour: Tour,
+        homes: Vec<Home>,
+        arguments: impl Fn(&mut Cmd, &[Home]),
+    ) -> Result<Vec<Answered>, EngineError> {
+        let looking = self.everywhere(tour, homes, &arguments);
         let (found, new) = tokio::join!(looking, homes::learn(self, tour.missing));
         let (mut answered, new) = (found?.answered, new?);
         if !new.is_empty() {

@@ -8,149 +8,36 @@ use bytes::Bytes;
 use ff_core::error::EngineError;
 use ff_core::event::{Envelope, Event, EventAbout};
 use ff_core::id::{Home, Subject};
+use ff_core::limits;
 use ff_core::machine::Need;
-use ff_core::read::{Audited, Follow, Followed, From, LogCheck};
+use ff_core::read::{Audited, EventFilter, Follow, Followed, From, LogCheck};
 use ff_core::time::TimestampMs;
-use redis::{Cmd, Value};
+use redis::Cmd;
 use tokio::sync::watch;
 
-use crate::attendance::{Attendance, Present};
 use crate::everywhere::{Answered, Missing, Tour};
+use crate::growth::{GATHERING, Growth, TURN};
 use crate::log::Mark;
 use crate::read::Known;
+use crate::recent::{Behind, End};
 use crate::seen::Seen;
 use crate::store::{Shared, join_all};
-use crate::{homes, log, read, reply};
+use crate::{log, read, reply};
 
 /// Stream entries of all its homes that one call reads: it should not hold others up.
-const ENTRIES_MOST: usize = 64;
+const ENTRIES_MOST: usize = 32;
+
+/// What functions say of a log: it goes on behind what was read, or is not the one that was seen.
+const MORE: u64 = 1;
+pub(crate) const LOST: u64 = 2;
 
 /// No call waits longer, whatever it asks for: it answers with nothing and may be repeated.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
 
-/// How long one turn of the wait for events lasts; each ends with a look.
-pub(crate) const TURN: Duration = Duration::from_secs(1);
-
-/// Pause after the connection failed.
-pub(crate) const REST: Duration = Duration::from_millis(200);
-
-/// Pause between looks at logs that nobody waits for on a connection.
-const GLANCE: Duration = Duration::from_millis(250);
-
-/// Tells followers that the log has grown. Runs only while somebody follows.
-pub(crate) struct Tail {
-    grown: watch::Sender<u64>,
-    followers: Attendance,
-}
-
-impl Tail {
-    pub(crate) fn new() -> Self {
-        Self { grown: watch::Sender::new(0), followers: Attendance::default() }
-    }
-
-    fn join(shared: &Arc<Shared>) -> Present<'_> {
-        let (present, start) = shared.tail.followers.join();
-        let Some(shift) = start else { return present };
-        if shared.client.is_cluster() {
-            // One command cannot wait for streams of several slots, and a connection for each home
-            // would be too many: those that are not partitions of executions are looked at.
-            for home in shared.partitions() {
-                tokio::spawn(tail(Arc::clone(shared), Some(home), shift));
-            }
-            tokio::spawn(glance(Arc::clone(shared), shift));
-        } else {
-            tokio::spawn(tail(Arc::clone(shared), None, shift));
-        }
-        present
-    }
-
-    /// Followers look.
-    fn tell(&self) {
-        self.grown.send_modify(|turn| *turn += 1);
-    }
-}
-
-/// The partitions of executions whose streams one connection can wait for.
-pub(crate) fn parts(shared: &Shared) -> Vec<Vec<u16>> {
-    let partitions = 0..shared.settings.partitions.flow;
-    if shared.client.is_cluster() {
-        partitions.map(|partition| vec![partition]).collect()
-    } else {
-        vec![partitions.collect()]
-    }
-}
-
-/// Waits for new entries of a home's stream, or of all, and tells of them.
-async fn tail(shared: Arc<Shared>, home: Option<Home>, shift: u64) {
-    let slot = shared.keys.slot_of(home.as_ref().unwrap_or(&Home::Global));
-    let (mut connection, mut places) = (None, None);
-    while shared.tail.followers.goes_on(shift) && !shared.is_closing() {
-        let turn = async {
-            let emptied = shared.emptied.times();
-            let homes = match &home {
-                Some(home) => vec![home.clone()],
-                None => homes::all(&shared).await?,
-            };
-            // Where the logs end is read before followers are told to look: what comes later than
-            // that ends the wait.
-            let (after, grew) = match places.take() {
-                Some((known, after, times)) if known == homes && times == emptied => (after, false),
-                _ => (ends(&shared, homes.clone()).await?, true),
-            };
-            // Where each home has a turn of its own, `glance` is the net under all of them.
-            if grew || home.is_none() {
-                shared.tail.tell();
-            }
-            if connection.is_none() {
-                connection = Some(shared.client.dedicated(slot).await?);
-            }
-            let Some(dedicated) = &mut connection else { return Ok(()) };
-            let call = wait_for_entries(&shared, &homes, &after);
-            let grown = dedicated.query(&call, TURN + shared.options.call_timeout).await?;
-            if matches!(grown, Value::Nil) {
-                places = Some((homes, after, emptied));
-            }
-            Ok::<_, EngineError>(())
-        };
-        if let Err(error) = turn.await {
-            tracing::debug!(%error, "the wait for events broke off");
-            (connection, places) = (None, None);
-            tokio::time::sleep(REST).await;
-        }
-    }
-}
-
-/// Looks a few times a second where the logs end that no connection waits for, and tells when one
-/// has grown, and once in a turn whether or not.
-async fn glance(shared: Arc<Shared>, shift: u64) {
-    let (mut known, mut told) = (None, Instant::now());
-    while shared.tail.followers.goes_on(shift) && !shared.is_closing() {
-        let look = async {
-            let mut homes = homes::all(&shared).await?;
-            homes.retain(|home| home.flow_partition().is_none());
-            ends(&shared, homes).await
-        };
-        match look.await {
-            Ok(found) => {
-                let found = Some(found);
-                if found != known || told.elapsed() >= TURN {
-                    (known, told) = (found, Instant::now());
-                    shared.tail.tell();
-                }
-            }
-            // Where one node does not answer, the logs of the others go on.
-            Err(error) => {
-                tracing::debug!(%error, "the ends of logs could not be read");
-                shared.tail.tell();
-            }
-        }
-        tokio::time::sleep(GLANCE).await;
-    }
-}
-
-/// The number of the newest event of each of these homes.
-async fn ends(shared: &Shared, homes: Vec<Home>) -> Result<Seen, EngineError> {
-    read_ends(shared.everywhere(tour(Missing::Wait), homes, ask_for_ends).await?.answered)
+/// Where the logs of these homes end.
+pub(crate) async fn ends(shared: &Shared, homes: Vec<Home>) -> Result<Vec<End>, EngineError> {
+    let found = shared.everywhere(tour(Missing::Wait), homes, ask_for_ends).await?;
+    read_ends(found.answered)
 }
 
 /// The function bounds its entries itself.
@@ -165,13 +52,21 @@ fn ask_for_ends(call: &mut Cmd, homes: &[Home]) {
     });
 }
 
-fn read_ends(answered: Vec<Answered>) -> Result<Seen, EngineError> {
-    let mut seen = Seen::default();
-    for (home, newest, entry) in read_logs(answered)? {
-        let mark = entry.first().and_then(|(_, mark)| parse_mark(mark));
-        seen.note(home, newest, mark);
+fn read_ends(answered: Vec<Answered>) -> Result<Vec<End>, EngineError> {
+    let mut ends = Vec::new();
+    for answer in answered {
+        let asked = answer.homes.clone();
+        let logs = read_logs(vec![answer])?;
+        let told: HashMap<_, _> =
+            logs.into_iter().map(|(home, newest, entry)| (home, (newest, entry))).collect();
+        ends.extend(asked.into_iter().map(|home| {
+            let (newest, mark) = told.get(&home).map_or((0, None), |(newest, entry)| {
+                (*newest, entry.first().and_then(|(_, mark)| parse_mark(mark)))
+            });
+            End { home, entry: log::entry_of(newest), mark }
+        }));
     }
-    Ok(seen)
+    Ok(ends)
 }
 
 /// A mark as functions write it.
@@ -184,16 +79,21 @@ fn write_mark(mark: Mark) -> String {
     format!("{:04x}", u16::from_be_bytes(mark))
 }
 
-fn wait_for_entries(shared: &Shared, homes: &[Home], after: &Seen) -> Cmd {
-    let mut call = redis::cmd("XREAD");
-    call.arg("COUNT").arg(1).arg("BLOCK").arg(TURN.as_millis() as u64).arg("STREAMS");
-    for home in homes {
-        call.arg(shared.keys.log(home));
+/// Where a follower begins.
+async fn begin(shared: &Shared, follow: &Follow, scope: &str) -> Result<Seen, EngineError> {
+    match &follow.from {
+        From::Now => {
+            let tour = tour(Missing::Wait);
+            let answered = shared.in_homes_of(&follow.filter, tour, ask_for_ends).await?;
+            let mut seen = Seen::default();
+            for End { home, entry, mark } in read_ends(answered)? {
+                seen.note(&home, entry * log::NUMBERS, mark);
+            }
+            Ok(seen)
+        }
+        From::Start => Ok(Seen::default()),
+        From::Cursor(text) => Ok(Seen::parse(scope, text, &shared.settings.partitions)?),
     }
-    for home in homes {
-        call.arg(format!("0-{}", log::entry_of(after.of(home))));
-    }
-    call
 }
 
 pub(crate) async fn events(
@@ -201,71 +101,158 @@ pub(crate) async fn events(
     follow: &Follow,
     wait: Duration,
 ) -> Result<Followed, EngineError> {
-    let deadline = Instant::now() + wait.min(LONGEST_WAIT);
     let scope = follow.filter.scope();
-    let from_start = follow.from == From::Start;
-    let mut seen = match &follow.from {
-        From::Now => read_ends(shared.in_all_homes(tour(Missing::Wait), ask_for_ends).await?)?,
-        From::Start => Seen::default(),
-        From::Cursor(text) => Seen::parse(&scope, text, &shared.settings.partitions)?,
-    };
-    let _follower = (!wait.is_zero()).then(|| Tail::join(shared));
-    let mut grown = shared.tail.grown.subscribe();
-    let mut gap = false;
+    let mut seen = begin(shared, follow, &scope).await?;
+    let _follower = (!wait.is_zero()).then(|| Growth::join(shared));
+    let mut pace = Pace::new(shared, &follow.filter, wait);
+    let mut reach = first_reach(shared, follow, wait);
+    let mut page = Page::new(follow.limit as usize);
     loop {
-        grown.borrow_and_update();
-        let look = look(shared, follow, &scope, &mut seen).await?;
-        gap |= look.gap && !from_start;
-        if !look.items.is_empty() {
-            let cursor = seen.cursor(&scope);
-            let Look { items, cursors, .. } = look;
+        pace.note_look(reach);
+        let more = look(shared, follow, &scope, &mut seen, reach, &mut page).await?;
+        let is_over = pace.is_over() || shared.is_closing();
+        let is_done = match page.items.is_empty() {
+            true => is_over && !more && pace.has_asked(),
+            false => page.is_full() || !more,
+        };
+        if is_done {
+            let cursor = seen.cursor(&scope, &shared.settings.partitions)?;
+            let Page { items, cursors, gap, .. } = page;
+            let gap = gap && follow.from != From::Start;
             return Ok(Followed::Events { items, cursors, cursor, gap });
         }
-        if look.more {
-            continue;
-        }
-        let changed = tokio::time::timeout_at(deadline.into(), grown.changed()).await;
-        if changed.is_err() || shared.is_closing() {
-            let cursor = seen.cursor(&scope);
-            let (items, cursors) = (Vec::new(), Vec::new());
-            return Ok(Followed::Events { items, cursors, cursor, gap });
+        if !more {
+            reach = pace.next_look().await;
         }
     }
 }
 
-/// What one look at the log found.
-struct Look {
+/// Whoever goes on and may wait takes what this process has read already, if that is something and lacks
+/// nothing of before. Who does not wait wants to see what was written until now.
+fn first_reach(shared: &Shared, follow: &Follow, wait: Duration) -> Reach {
+    let homes = shared.homes.of_events(&follow.filter, &shared.settings.partitions);
+    let goes_on = matches!(follow.from, From::Cursor(_)) && !wait.is_zero();
+    match goes_on && shared.growth.recent.is_fresh(&homes) {
+        true => Reach::Recent,
+        false => Reach::All,
+    }
+}
+
+/// How much a look covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// All homes are asked.
+    All,
+    /// What was read for all followers, and those homes alone that it does not say enough of.
+    Recent,
+}
+
+/// When a follower looks, and how far.
+struct Pace<'a> {
+    shared: &'a Shared,
+    filter: &'a EventFilter,
+    news: watch::Receiver<u64>,
+    deadline: Instant,
+    looked_at: Instant,
+    /// When all homes were last asked, by it or on its behalf, since it first has.
+    asked_at: Option<Instant>,
+}
+
+impl<'a> Pace<'a> {
+    fn new(shared: &'a Shared, filter: &'a EventFilter, wait: Duration) -> Self {
+        let now = Instant::now();
+        let deadline = now + wait.min(LONGEST_WAIT);
+        let news = shared.growth.news();
+        Self { shared, filter, news, deadline, looked_at: now, asked_at: None }
+    }
+
+    /// A look begins: what comes from now on is news to it.
+    fn note_look(&mut self, reach: Reach) {
+        self.news.borrow_and_update();
+        self.looked_at = Instant::now();
+        if reach == Reach::All {
+            self.asked_at = Some(self.looked_at);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// Whether what was there when the follower came has been seen.
+    const fn has_asked(&self) -> bool {
+        self.asked_at.is_some()
+    }
+
+    /// Waits for news, or until all homes are to be asked again: what was told may have been lost. Where that
+    /// was done for all followers, this one need not. News that follow each other closely are gathered.
+    async fn next_look(&mut self) -> Reach {
+        let Some(asked_at) = self.asked_at else { return Reach::All };
+        let turn = asked_at + TURN;
+        let until = turn.min(self.deadline);
+        if tokio::time::timeout_at(until.into(), self.news.changed()).await.is_ok() {
+            let gathered = (self.looked_at + GATHERING).min(until);
+            tokio::time::sleep_until(gathered.into()).await;
+        }
+        let now = Instant::now();
+        if now < turn {
+            return Reach::Recent;
+        }
+        let homes = self.shared.homes.of_events(self.filter, &self.shared.settings.partitions);
+        if !self.shared.growth.recent.is_fresh(&homes) {
+            return Reach::All;
+        }
+        self.asked_at = Some(now);
+        Reach::Recent
+    }
+}
+
+/// What a follower is answered: all there is of what it asked for, up to its limit.
+struct Page {
+    limit: usize,
     items: Vec<Envelope>,
     /// Where to go on behind each of them, if that was asked for.
     cursors: Vec<String>,
     gap: bool,
-    /// The log goes on behind what was looked at.
-    more: bool,
+    /// Events that were looked at.
+    looked_at: usize,
 }
 
-/// Events after `seen`, which moves behind what was looked at. Logs are merged by time, so
-/// that a reader sees about the order in which things happened.
+impl Page {
+    const fn new(limit: usize) -> Self {
+        Self { limit, items: Vec::new(), cursors: Vec::new(), gap: false, looked_at: 0 }
+    }
+
+    /// Whether it is answered although the log goes on: who finds little among very much gets that little
+    /// soon.
+    const fn is_full(&self) -> bool {
+        self.items.len() == self.limit || self.looked_at >= limits::SEARCH_LOOK_AHEAD as usize
+    }
+}
+
+/// Adds events after `seen`, which moves behind what was looked at. Logs are merged by time, so that a
+/// reader sees about the order in which things happened. True: they go on behind that.
 async fn look(
     shared: &Arc<Shared>,
     follow: &Follow,
     scope: &str,
     seen: &mut Seen,
-) -> Result<Look, EngineError> {
-    let limit = follow.limit as usize;
-    let mut look = Look { items: Vec::new(), cursors: Vec::new(), gap: false, more: false };
-    let (mut events, mut marks) = (Vec::new(), HashMap::new());
-    for mut log in logs(shared, seen).await? {
+    reach: Reach,
+    page: &mut Page,
+) -> Result<bool, EngineError> {
+    let (mut events, mut marks, mut more) = (Vec::new(), HashMap::new(), false);
+    for mut log in logs_behind(shared, &follow.filter, seen, reach).await? {
         let after = seen.of(&log.home);
         if log.is_lost {
             tracing::warn!(home = %log.home, "a log has lost what was seen of it, and is read anew");
             shared.emptied.note();
             seen.forget(&log.home);
-            (look.gap, look.more) = (true, true);
+            (page.gap, more) = (true, true);
             continue;
         }
         let first = log.events.first().map(|event| event.number);
-        look.gap |= first.is_some_and(|first| log::entry_of(first) > log::entry_of(after + 1));
-        look.more |= log.more;
+        page.gap |= first.is_some_and(|first| log::entry_of(first) > log::entry_of(after + 1));
+        more |= log.more;
         for (entry, mark) in std::mem::take(&mut log.marks) {
             marks.insert((log.home.clone(), entry), mark);
         }
@@ -277,20 +264,22 @@ async fn look(
     let may_match = may_match.map(|(_, event)| event.clone()).collect();
     let mut envelopes = envelopes(shared, may_match).await?.into_iter().peekable();
     for (_, event) in events {
-        if look.items.len() == limit {
-            look.more = true;
+        if page.items.len() == page.limit {
+            more = true;
             break;
         }
+        page.looked_at += 1;
         let place = (event.subject.home(), log::entry_of(event.number));
         let mark = marks.get(&place).copied();
-        seen.note(place.0, event.number, mark);
+        seen.note(&place.0, event.number, mark);
         let own = envelopes.next_if(|envelope| envelope.event == event);
         if let Some(own) = own.filter(|envelope| follow.filter.matches(envelope)) {
-            look.items.push(own);
-            look.cursors.extend(follow.each.then(|| seen.cursor(scope)));
+            page.items.push(own);
+            let cursor = || seen.cursor(scope, &shared.settings.partitions);
+            page.cursors.extend(follow.each.then(cursor).transpose()?);
         }
     }
-    Ok(look)
+    Ok(more)
 }
 
 /// A stretch of one home's log.
@@ -316,16 +305,65 @@ impl Log {
     }
 }
 
-async fn logs(shared: &Arc<Shared>, seen: &Seen) -> Result<Vec<Log>, EngineError> {
-    let answered = shared
-        .in_all_homes(tour(Missing::LeaveOut), |call, homes| {
-            call.arg(ENTRIES_MOST);
-            homes.iter().for_each(|home| {
-                let mark = seen.mark_of(home).map(write_mark).unwrap_or_default();
-                call.arg(home.to_string()).arg(seen.of(home)).arg(mark);
-            });
-        })
-        .await?;
+/// Asks for what stands behind the places that have been seen. A call may end before its last homes, so
+/// each look begins with another one.
+fn ask_behind(shared: &Shared, seen: &Seen) -> impl Fn(&mut Cmd, &[Home]) {
+    let look = shared.growth.next_look();
+    move |call, homes| {
+        call.arg(ENTRIES_MOST);
+        let (later, sooner) = homes.split_at(look % homes.len().max(1));
+        sooner.iter().chain(later).for_each(|home| {
+            let mark = seen.mark_of(home).map(write_mark).unwrap_or_default();
+            call.arg(home.to_string()).arg(seen.of(home)).arg(mark);
+        });
+    }
+}
+
+/// What the logs of a filter's homes have behind the places that have been seen.
+async fn logs_behind(
+    shared: &Shared,
+    filter: &EventFilter,
+    seen: &Seen,
+    reach: Reach,
+) -> Result<Vec<Log>, EngineError> {
+    // Where some homes cannot be asked, a look at all of them goes on with the others.
+    if reach == Reach::Recent
+        && let Ok(read) = read_recent(shared, filter, seen).await
+    {
+        return logs(seen, read);
+    }
+    let tour = tour(Missing::LeaveOut);
+    let answered = shared.in_homes_of(filter, tour, ask_behind(shared, seen)).await?;
+    logs(seen, read_logs(answered)?)
+}
+
+async fn read_recent(
+    shared: &Shared,
+    filter: &EventFilter,
+    seen: &Seen,
+) -> Result<Vec<Read>, EngineError> {
+    let homes = shared.homes.of_events(filter, &shared.settings.partitions);
+    let Behind { found, ask } = shared.growth.recent.behind(homes, seen);
+    let mut read: Vec<Read> = found.into_iter().map(|(home, found)| (home, 0, found)).collect();
+    if !ask.is_empty() {
+        let asked =
+            shared.everywhere(tour(Missing::LeaveOut), ask, ask_behind(shared, seen)).await?;
+        read.extend(read_logs(asked.answered)?);
+    }
+    Ok(read)
+}
+
+/// What these homes have behind the places that have been seen.
+pub(crate) async fn read_behind(
+    shared: &Shared,
+    homes: Vec<Home>,
+    seen: &Seen,
+) -> Result<Vec<Read>, EngineError> {
+    let found = shared.everywhere(tour(Missing::Wait), homes, ask_behind(shared, seen)).await?;
+    read_logs(found.answered)
+}
+
+fn logs(seen: &Seen, read: Vec<Read>) -> Result<Vec<Log>, EngineError> {
     let log = |(home, sign, entries): Read| {
         let after = seen.of(&home);
         let (mut events, mut marks) = (Vec::new(), Vec::new());
@@ -334,9 +372,9 @@ async fn logs(shared: &Arc<Shared>, seen: &Seen) -> Result<Vec<Log>, EngineError
             marks.push((log::entry_of(last), log::mark_of(&entry)));
         }
         events.retain(|event| event.number > after);
-        Ok(Log { home, more: sign == 1, is_lost: sign == 2, events, marks })
+        Ok(Log { home, more: sign == MORE, is_lost: sign == LOST, events, marks })
     };
-    read_logs(answered)?.into_iter().map(log).collect()
+    read.into_iter().map(log).collect()
 }
 
 /// Follows all logs from their beginning.
@@ -348,10 +386,12 @@ pub(crate) async fn check_logs(
     let mut seen = Seen::default();
     loop {
         let mut more = false;
-        for log in logs(shared, &seen).await? {
+        let tour = tour(Missing::LeaveOut);
+        let answered = shared.in_all_homes(tour, ask_behind(shared, &seen)).await?;
+        for log in logs(&seen, read_logs(answered)?)? {
             more |= log.more;
             for event in &log.events {
-                seen.note(log.home.clone(), event.number, None);
+                seen.note(&log.home, event.number, None);
                 check.note(audited, event);
             }
         }
@@ -362,7 +402,7 @@ pub(crate) async fn check_logs(
 }
 
 /// A home, a number about its log, and entries with the number of their last event.
-type Read = (Home, u64, Vec<(u64, Bytes)>);
+pub(crate) type Read = (Home, u64, Vec<(u64, Bytes)>);
 
 fn read_logs(answered: Vec<Answered>) -> Result<Vec<Read>, EngineError> {
     let mut logs = Vec::new();

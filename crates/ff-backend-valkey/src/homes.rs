@@ -2,7 +2,7 @@
 //! documents of its own.
 //!
 //! Namespaces are not counted anywhere, and keys are never listed to find them. So a process enters
-//! a namespace into a register before it first writes to its home, or an execution of it anywhere:
+//! a namespace into a register before it first writes to its home, or an execution or document of it anywhere:
 //! whatever stands in a namespace is found by whoever reads the register afterwards. Nothing leaves
 //! the register.
 
@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ff_core::error::EngineError;
 use ff_core::id::{Home, Namespace, PartitionFamily};
 use ff_core::partition::PartitionConfig;
+use ff_core::read::EventFilter;
 use redis::{Cmd, Value};
 
 use crate::client::{Looked, slot_of};
@@ -43,6 +44,24 @@ impl Homes {
         homes
     }
 
+    /// Those in which a filter may find events. Namespaces that it does not name are among them if this
+    /// process knows of them.
+    pub(crate) fn of_events(
+        &self,
+        filter: &EventFilter,
+        partitions: &PartitionConfig,
+    ) -> Vec<Home> {
+        let mut homes = match &filter.namespace {
+            Some(own) => {
+                let own = Home::Namespace(own.clone());
+                self.fixed.iter().cloned().chain([own]).collect()
+            }
+            None => self.known(),
+        };
+        homes.retain(|home| filter.may_match_in(home, partitions));
+        homes
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeSet<Namespace>> {
         self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,7 +75,7 @@ pub(crate) async fn enter(shared: &Shared, home: &Home) -> Result<(), EngineErro
     }
 }
 
-/// Makes sure that a namespace can be found, before the first execution of it is written.
+/// Makes sure that a namespace can be found, before the first execution or document of it is written.
 pub(crate) async fn enter_namespace(
     shared: &Shared,
     namespace: &Namespace,

@@ -167,7 +167,7 @@ fn guards(shared: &Shared, sheet: &mut Sheet, net: &Net<'_>, known: &Known) {
     for (id, entry) in &known.entries {
         if !net.executions.iter().any(|changed| changed.id == *id) {
             let mut draft = Draft::new(shared, sheet, (*id).into());
-            draft.revision = entry.as_ref().map(|entry| entry.revision());
+            draft.stand = entry.as_ref().map(|entry| entry.stand());
             draft.guard();
         }
     }
@@ -175,7 +175,7 @@ fn guards(shared: &Shared, sheet: &mut Sheet, net: &Net<'_>, known: &Known) {
         if !net.documents.iter().any(|changed| changed.id == id) {
             let mut draft = Draft::new(shared, sheet, id.into());
             draft.assume(known, found.is_some());
-            draft.revision = found.as_ref().map(|found| document::revision(found));
+            draft.stand = found.as_ref().map(|found| document::stand(found));
             draft.guard();
         }
     }
@@ -238,7 +238,7 @@ impl Sheet {
         self.group.changes.add(Kind::Dedup, key, vec![encode_dedup(record).into()]);
     }
 
-    /// An execution of this namespace comes into being.
+    /// An execution or document of this namespace comes into being.
     fn begins(&mut self, namespace: &Namespace) {
         if self.group.begins.last() != Some(namespace) {
             self.group.begins.push(namespace.clone());
@@ -266,8 +266,8 @@ struct Draft<'a> {
     now: TimestampMs,
     /// Whether the function wakes who waits: in a cluster the caller does.
     wakes: bool,
-    /// The revision that was read; none: there was no record.
-    revision: Option<Vec<u8>>,
+    /// How the record began that was read; none: there was none.
+    stand: Option<Vec<u8>>,
     record: Vec<u8>,
     after: Option<After>,
     ready: Option<String>,
@@ -286,7 +286,7 @@ impl<'a> Draft<'a> {
             raw: subject::short(&subject).into(),
             subject,
             wakes: !shared.client.is_cluster(),
-            revision: None,
+            stand: None,
             record: Vec::new(),
             after: None,
             ready: None,
@@ -304,7 +304,7 @@ impl<'a> Draft<'a> {
         removes: impl Fn(&DocumentId) -> bool,
     ) -> Result<(), EngineError> {
         let stored = known.entry(changed.id);
-        self.revision = stored.map(|entry| entry.revision());
+        self.stand = stored.map(|entry| entry.stand());
         self.since = stored.map(|entry| entry.execution.revision);
         self.beside = changed.rows.iter().copied().cloned().collect();
         let entry = self.contents(changed, stored.map(|entry| &**entry))?;
@@ -352,7 +352,10 @@ impl<'a> Draft<'a> {
 
     fn document(&mut self, changed: &NetDocument<'_>, known: &Known) -> Result<(), EngineError> {
         let (before, after) = (changed.before.map(|d| &**d), changed.after.map(|d| &**d));
-        self.revision = before.map(document::revision);
+        if let (None, Some(after)) = (before, after) {
+            self.sheet.begins(after.namespace());
+        }
+        self.stand = before.map(document::stand);
         self.since = before.map(|before| before.revision);
         self.beside = changed.rows.iter().copied().cloned().collect();
         self.timer("timers", before.and_then(Document::due), after.and_then(Document::due));
@@ -416,7 +419,7 @@ impl<'a> Draft<'a> {
 
     /// Only looks whether the record is as it was read, or still absent.
     fn guard(mut self) {
-        if self.revision.is_none() {
+        if self.stand.is_none() {
             self.sheet.group.absent.push(self.keys.core_of(&self.subject));
             return;
         }
@@ -426,8 +429,8 @@ impl<'a> Draft<'a> {
 
     fn wire(&mut self, record: Bytes, framed: Vec<u8>, events: usize) -> Wire {
         let core = self.keys.core_of(&self.subject);
-        let revision = self.revision.take().unwrap_or_default().into();
-        Wire { core, revision, record, framed: framed.into(), events }
+        let stand = self.stand.take().unwrap_or_default().into();
+        Wire { core, stand, record, framed: framed.into(), events }
     }
 
     fn change(&mut self, kind: Kind, key: String, argument: impl Into<Bytes>) {
@@ -525,7 +528,7 @@ impl<'a> Draft<'a> {
         let hash = self.keys.beside_of(&self.subject);
         let rows = last_of_each(rows).map(|row| (row_field(&row.key), row.bytes.as_ref()));
         let rows: Vec<_> = rows.collect();
-        if self.revision.is_none() && rows.len() > STAGED_FROM {
+        if self.stand.is_none() && rows.len() > STAGED_FROM {
             let rows = rows.into_iter().filter_map(|(field, bytes)| Some((field, bytes?.clone())));
             self.stage(hash, rows.collect());
             return;

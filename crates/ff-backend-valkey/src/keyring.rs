@@ -14,7 +14,6 @@ use ff_core::token::{Keyring, Reconciled, Secret};
 use crate::client::{Client, slot_of};
 use crate::error::OpenError;
 use crate::keys::Keys;
-use crate::library::CALL_VERSION;
 use crate::store::Shared;
 use crate::{emptied, read, reply};
 
@@ -44,6 +43,15 @@ impl Copy {
         self.lock().0.kids().iter().any(|known| known.kid == *kid)
     }
 
+    /// Takes what a read that began then has found, unless this process has changed it since.
+    fn take(&self, read: Arc<Keyring>, begun: Instant) -> Arc<Keyring> {
+        let mut copy = self.lock();
+        if copy.1 <= begun {
+            *copy = (read, Instant::now());
+        }
+        Arc::clone(&copy.0)
+    }
+
     fn set(&self, keyring: &Arc<Keyring>) {
         *self.lock() = (Arc::clone(keyring), Instant::now());
     }
@@ -59,7 +67,8 @@ pub(crate) async fn settle(
     keys: &Keys,
     configured: Option<&Secret>,
 ) -> Result<Keyring, OpenError> {
-    let server = |error: EngineError| OpenError::Server(error.to_string());
+    let slot = slot_of(keys.keyring().as_bytes());
+    let server = |error: EngineError| client.unopened(slot, error);
     let stored = get(client, keys).await.map_err(server)?;
     let stored = match stored {
         Some((_, stored)) => stored,
@@ -81,9 +90,9 @@ pub(crate) async fn settle(
 
 /// Reads the record anew.
 pub(crate) async fn refresh(shared: &Shared) -> Result<Arc<Keyring>, EngineError> {
-    let keyring = Arc::new(stored(shared).await?.1);
-    shared.keyring.set(&keyring);
-    Ok(keyring)
+    let begun = Instant::now();
+    let read = Arc::new(stored(shared).await?.1);
+    Ok(shared.keyring.take(read, begun))
 }
 
 /// Carries out a command that changes the keyring.
@@ -158,7 +167,7 @@ async fn put(
     let record = postcard::to_stdvec(keyring)
         .map_err(|error| EngineError::bug(format!("the keyring does not encode: {error}")))?;
     let mut call = redis::cmd("FCALL");
-    call.arg("ff_keyring").arg(1).arg(&key).arg(CALL_VERSION).arg(&before[..]).arg(record);
+    call.arg("ff_keyring").arg(1).arg(&key).arg(client.call_version()).arg(&before[..]).arg(record);
     let written = client.send(slot_of(key.as_bytes()), &call).await?;
     Ok(reply::number(&written)? == 1)
 }

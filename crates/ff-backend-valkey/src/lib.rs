@@ -3,7 +3,7 @@
 //! The rules run in Rust, over what was read; one function, `ff_commit`, performs what they decided
 //! if what they read is unchanged. A caller that knows an execution (it claimed it, or it makes it)
 //! needs no read first, so hot operations are one round trip. Only claiming decides anything in the
-//! store: which entry of a queue comes first. ARCHITECTURE.md explains layout and wake on one page.
+//! store: which entry of a queue comes first. docs/internals/valkey.md has layout and wake on one page.
 
 mod apply;
 mod ask;
@@ -29,6 +29,7 @@ mod fleet;
 mod floor;
 mod follow;
 mod frames;
+mod growth;
 mod homes;
 mod item;
 mod keyring;
@@ -45,8 +46,10 @@ mod near;
 mod net;
 mod options;
 mod partitions;
+mod passed;
 mod query;
 mod read;
+mod recent;
 mod reconcile;
 mod record;
 mod repair;
@@ -60,7 +63,6 @@ mod store;
 mod subject;
 mod tails;
 mod timers;
-mod together;
 mod token;
 mod trim;
 mod turn;
@@ -69,6 +71,7 @@ mod view;
 mod waiters;
 mod wake;
 mod walk;
+mod watches;
 
 pub use client::LibraryVersion;
 pub use error::OpenError;

@@ -5,13 +5,13 @@ use ff_core::limits;
 use ff_core::state::{MemberCounts, PublicState};
 use sha1::{Digest as _, Sha1};
 
-use crate::options::LibraryClock;
+use crate::options::{LibraryClock, ValkeyOptions};
 use crate::{item, log, record};
 
 /// Raised whenever a function's arguments, replies or stored forms change. A library serves its own
 /// and the one before. Before the first release forms change and it stays 1: builds that differ need
 /// servers of their own.
-pub(crate) const CALL_VERSION: u32 = 1;
+const CALL_VERSION: u32 = 1;
 
 /// What is loaded into a server.
 #[derive(Debug)]
@@ -61,16 +61,17 @@ const FUNCTIONS: [&str; 21] = [
 ];
 
 impl Library {
-    pub(crate) fn assemble(clock: LibraryClock) -> Self {
+    pub(crate) fn assemble(options: &ValkeyOptions) -> Self {
         let name = "flowfabric";
-        let clock = match clock {
+        let call_version = CALL_VERSION + options.versions_ahead;
+        let clock = match options.clock {
             LibraryClock::Server => CLOCK,
             LibraryClock::Settable => CLOCK_SETTABLE,
         };
         let parts = std::iter::once(clock).chain(HELPERS).chain(FUNCTIONS);
         let body = parts.collect::<Vec<_>>().join("\n");
         let body = body
-            .replace("@CALL_VERSION@", &CALL_VERSION.to_string())
+            .replace("@CALL_VERSION@", &call_version.to_string())
             .replace("@EVENTS_OF_A_CALL@", &log::NUMBERS.to_string())
             .replace("@STOPPED@", item::STOPPED)
             .replace("@UNDER@", item::UNDER)
@@ -86,7 +87,7 @@ impl Library {
         let hash: String =
             Sha1::digest(body.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
         let code = format!("#!lua name={name}\n{}", body.replace("@HASH@", &hash));
-        Self { name, code, hash, call_version: CALL_VERSION }
+        Self { name, code, hash, call_version }
     }
 }
 
@@ -99,10 +100,14 @@ fn field_of(state: PublicState) -> String {
 mod tests {
     use super::*;
 
+    fn with(clock: LibraryClock) -> ValkeyOptions {
+        ValkeyOptions { clock, ..ValkeyOptions::new("h", 1) }
+    }
+
     #[test]
     fn nothing_is_left_to_fill_in() {
         for clock in [LibraryClock::Server, LibraryClock::Settable] {
-            let library = Library::assemble(clock);
+            let library = Library::assemble(&with(clock));
             assert!(library.code.starts_with("#!lua name=flowfabric\n"));
             assert!(!library.code.contains('@'), "a placeholder was not replaced");
             assert!(library.code.contains(&library.hash));
@@ -111,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_settable_clock_makes_another_library() {
-        let hash = |clock| Library::assemble(clock).hash;
+        let hash = |clock| Library::assemble(&with(clock)).hash;
         assert_ne!(hash(LibraryClock::Server), hash(LibraryClock::Settable));
     }
 }

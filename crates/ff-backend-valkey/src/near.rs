@@ -13,12 +13,12 @@ use ff_core::id::{DocumentId, Home, LaneId, Namespace};
 use ff_core::machine::{self, Gate, Need, Overlay};
 use ff_core::operation::Claim;
 use ff_core::recent::Recent;
+use ff_core::shared_look::SharedLook;
 use ff_core::state::Document;
 use ff_core::time::TimestampMs;
 
 use crate::read;
 use crate::store::Shared;
-use crate::together::Together;
 
 /// How long a fact counts.
 const FRESH: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ type Fact = (Instant, Option<Arc<Document>>);
 pub(crate) struct Near {
     facts: Mutex<Recent<DocumentId, Fact>>,
     /// Claims of a namespace that want to read wait for each other: one read serves all of a worker.
-    turns: Mutex<Recent<Namespace, Arc<Together>>>,
+    turns: Mutex<Recent<Namespace, Arc<SharedLook>>>,
 }
 
 impl Near {
@@ -69,10 +69,10 @@ impl Near {
         self.lock().forget(id);
     }
 
-    fn turn_of(&self, namespace: &Namespace) -> Arc<Together> {
+    fn turn_of(&self, namespace: &Namespace) -> Arc<SharedLook> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.get(namespace).unwrap_or_else(|| {
-            let turn = Arc::<Together>::default();
+            let turn = Arc::<SharedLook>::default();
             turns.keep(namespace.clone(), Arc::clone(&turn));
             turn
         })

@@ -54,6 +54,9 @@ pub struct ValkeyOptions {
     /// How long a call waits for a connection, and then for its answer.
     pub call_timeout: Duration,
     pub clock: LibraryClock,
+    /// How many call versions the functions are ahead of those of this build. 0, but in tests of upgrades,
+    /// where it makes a process one of a later build.
+    pub versions_ahead: u32,
     /// A claim of several tasks may take along work of the same priority that is up to this much
     /// younger than the oldest elsewhere, if it stands in the same partition: fewer calls for a
     /// looser order. 0: strictly the oldest first.
@@ -130,6 +133,7 @@ impl ValkeyOptions {
             connect_patience: Duration::from_secs(60),
             call_timeout: Duration::from_secs(5),
             clock: LibraryClock::default(),
+            versions_ahead: 0,
             fifo_slack_ms: 100,
         }
     }

@@ -6,7 +6,6 @@ use redis::Value;
 use crate::client::{Client, slot_of};
 use crate::error::OpenError;
 use crate::keys::Keys;
-use crate::library::CALL_VERSION;
 use crate::reply;
 
 /// The counts of this deployment; `given` ones must be equal to the stored ones.
@@ -20,10 +19,10 @@ pub(crate) async fn agree(
     let key = keys.config();
     let slot = slot_of(key.as_bytes());
     let mut call = redis::cmd("FCALL");
-    call.arg("ff_partitions").arg(1).arg(&key).arg(CALL_VERSION);
+    call.arg("ff_partitions").arg(1).arg(&key).arg(client.call_version());
     call.arg(wanted.flow).arg(wanted.budget).arg(wanted.quota);
     let counts = client.send(slot, &call).await.and_then(reply::array);
-    let counts = counts.map_err(|error| OpenError::Server(error.to_string()))?;
+    let counts = counts.map_err(|error| client.unopened(slot, error))?;
     let stored = parse(&counts)
         .ok_or_else(|| OpenError::Damaged(format!("{key} does not hold the three counts")))?;
     stored.check()?;
@@ -36,9 +35,10 @@ pub(crate) async fn are_agreed(client: &Client, keys: &Keys) -> Result<bool, Ope
     let key = keys.config();
     let mut call = redis::cmd("EXISTS");
     call.arg(&key);
-    let found = client.send(slot_of(key.as_bytes()), &call).await;
+    let slot = slot_of(key.as_bytes());
+    let found = client.send(slot, &call).await;
     let found = found.and_then(|found| reply::number(&found));
-    found.map(|found| found > 0).map_err(|error| OpenError::Server(error.to_string()))
+    found.map(|found| found > 0).map_err(|error| client.unopened(slot, error))
 }
 
 fn parse(counts: &[Value]) -> Option<PartitionConfig> {

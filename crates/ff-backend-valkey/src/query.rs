@@ -288,7 +288,7 @@ where
     let mut chain = Vec::new();
     while before > after_seq {
         let mut call = shared.read_function("ff_history");
-        call.arg(1).arg(shared.keys.log(&home)).arg(crate::library::CALL_VERSION);
+        call.arg(1).arg(shared.keys.log(&home)).arg(shared.client.call_version());
         call.arg(number).arg(after_seq).arg(HISTORY_STEP);
         let mut items = reply::array(shared.send_home(&home, &call).await?)?.into_iter();
         let known = chain.len();

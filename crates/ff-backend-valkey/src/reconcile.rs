@@ -39,6 +39,9 @@ pub(crate) async fn reconcile(
         Part::Documents(kind) => visit.documents(kind).await?,
         Part::Entries => stale::reconcile(&mut visit).await?,
     }
+    if visit.done.mended > 0 {
+        shared.passed.forget();
+    }
     Ok(visit.done)
 }
 

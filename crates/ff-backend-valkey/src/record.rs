@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// Raised whenever the form of the record changes.
-const VERSION: u8 = 9;
+const VERSION: u8 = 10;
 
 /// Payloads and results up to this size stand in the record: one key less, and one read less.
 pub(crate) const INLINE_BYTES: usize = 256;
@@ -264,12 +264,19 @@ impl Entry {
         self.result.as_ref().filter(|(index, _)| *index == newest).map(|(_, content)| content)
     }
 
-    /// The six bytes by which a commit finds that nothing has changed.
-    pub(crate) fn revision(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(6);
-        push_uint(&mut bytes, self.execution.revision, 6);
-        bytes
+    /// The bytes by which a commit finds that nothing has changed.
+    pub(crate) fn stand(&self) -> Vec<u8> {
+        stand(self.execution.last_event, self.execution.revision)
     }
+}
+
+/// How a record begins: its newest event, and its revision. No two states of one id begin alike, not even
+/// if one was removed and another made in its place.
+pub(crate) fn stand(last_event: u64, revision: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(12);
+    push_uint(&mut bytes, last_event, 6);
+    push_uint(&mut bytes, revision, 6);
+    bytes
 }
 
 impl Body<'_> {
@@ -370,8 +377,9 @@ impl Noted {
         let lease_id = LeaseId::new(Uuid::from_slice(lease_id).ok()?);
         let at = TimestampMs(uint(at).cast_signed());
         // What is granted or was admitted stands in no queue, so that no function claims it.
-        let (granted, slots) = (false, Vec::new());
-        let terms = LeaseTerms { lease_id, worker_id, worker_instance_id, ttl_ms, granted, slots };
+        let (granted, slots, places) = (false, Vec::new(), Vec::new());
+        let terms =
+            LeaseTerms { lease_id, worker_id, worker_instance_id, ttl_ms, granted, slots, places };
         Some(Self { terms, at })
     }
 

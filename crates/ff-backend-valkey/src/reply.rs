@@ -65,6 +65,16 @@ pub(crate) fn execution_id(partition: u16, value: Value) -> Result<ExecutionId, 
     Ok(ExecutionId::new(partition, uuid))
 }
 
+/// An entry of a queue of `partition`. One that is no id is told as the last there can be: whoever takes
+/// it makes the function meet it, which moves it aside.
+pub(crate) fn entry(partition: u16, value: &Value) -> ExecutionId {
+    let uuid = match value {
+        Value::BulkString(raw) => Uuid::from_slice(raw).ok(),
+        _ => None,
+    };
+    ExecutionId::new(partition, uuid.unwrap_or(Uuid::max()))
+}
+
 /// An execution or document of `home` by its short form.
 pub(crate) fn subject(home: &Home, value: Value) -> Result<Subject, EngineError> {
     let short = some_bytes(value)?;

@@ -18,19 +18,21 @@ use ff_core::turns::Turn;
 use redis::{Cmd, Value};
 
 use crate::classes::Classes;
-use crate::client::{Client, LibraryVersion, inspect};
+use crate::client::{Client, LibraryVersion, Patience, inspect};
 use crate::clock::Clock;
 use crate::combine::Lines;
 use crate::crowd::Crowds;
 use crate::emptied::Emptied;
 use crate::entries::{Documents, Entries};
 use crate::error::OpenError;
+use crate::growth::Growth;
 use crate::homes::Homes;
 use crate::item::{After, Bundle, Item};
 use crate::keys::{Keys, class_of};
-use crate::library::{CALL_VERSION, Library};
+use crate::library::Library;
 use crate::near::Near;
 use crate::options::{LibraryClock, ValkeyOptions};
+use crate::passed::PassedOver;
 use crate::record::Entry;
 use crate::room::{Room, Rooms};
 use crate::timers::{self, Timers};
@@ -70,7 +72,9 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     pub(crate) outbox: Outbox,
     pub(crate) timers: Timers,
-    pub(crate) tail: follow::Tail,
+    /// What is due and is passed over.
+    pub(crate) passed: PassedOver,
+    pub(crate) growth: Growth,
     pub(crate) tails: tails::Listening,
     pub(crate) crowds: Crowds,
     pub(crate) rooms: Rooms,
@@ -84,16 +88,20 @@ pub(crate) struct Shared {
 impl ValkeyStore {
     /// Connects, checks the server, loads the functions, and agrees on the partition counts.
     pub async fn open(options: ValkeyOptions) -> Result<Self, OpenError> {
-        let library = Arc::new(Library::assemble(options.clock));
-        let client = Client::connect(&options, library).await?;
+        let library = Arc::new(Library::assemble(&options));
+        let mut patience = Patience::new(&options);
+        let client = Client::connect(&options, library, &mut patience).await?;
         let keys = Keys { prefix: options.prefix.clone() };
-        let counts = partitions::agree(&client, &keys, options.partitions).await?;
-        let keyring = keyring::settle(&client, &keys, options.waitpoint_secret.as_ref()).await?;
+        let agree = || partitions::agree(&client, &keys, options.partitions);
+        let counts = patience.until_answered(agree).await?;
+        let settle = || keyring::settle(&client, &keys, options.waitpoint_secret.as_ref());
+        let keyring = patience.until_answered(settle).await?;
         let settings = Settings { retention: options.retention, ..Settings::new(LABEL, counts) };
         let clocks = client.is_cluster().then_some(counts);
         let rooms = Rooms::new(client.primaries().len());
         let entries = Entries::new(client.upsets());
         let documents = Documents::new(client.upsets());
+        let waiters = Waiters::new(client.is_cluster());
         let shared = Shared {
             clock: Clock::new(options.clock, clocks),
             homes: Homes::new(&counts),
@@ -106,10 +114,11 @@ impl ValkeyStore {
             near: Near::new(),
             classes: Classes::new(),
             views: Views::default(),
-            waiters: Waiters::new(),
+            waiters,
             outbox: Outbox::default(),
             timers: Timers::new(),
-            tail: follow::Tail::new(),
+            passed: PassedOver::default(),
+            growth: Growth::new(),
             tails: tails::Listening::default(),
             crowds: Crowds::default(),
             rooms,
@@ -125,19 +134,20 @@ impl ValkeyStore {
 
     /// Which function library the servers of a store have, without opening it: nothing is changed.
     pub async fn library(options: &ValkeyOptions) -> Result<LibraryVersion, OpenError> {
-        inspect(options, Library::assemble(options.clock)).await
+        inspect(options, Library::assemble(options)).await
     }
 
     /// Whether there is a store under the prefix, without opening it: nothing is changed.
     pub async fn exists(options: &ValkeyOptions) -> Result<bool, OpenError> {
         let version = Self::library(options).await?;
         let Some(found) = version.found else { return Ok(false) };
-        let mut library = Library::assemble(options.clock);
+        let mut library = Library::assemble(options);
         if version.is_old {
             // A library serves the version before its own: nothing is loaded in its place.
             library.call_version = found.saturating_sub(1);
         }
-        let client = Client::connect(options, Arc::new(library)).await?;
+        let patience = &mut Patience::new(options);
+        let client = Client::connect(options, Arc::new(library), patience).await?;
         let keys = Keys { prefix: options.prefix.clone() };
         let is_there = partitions::are_agreed(&client, &keys).await;
         client.close(options.call_timeout).await;
@@ -181,7 +191,7 @@ impl Shared {
 
     /// The arguments with which every function begins.
     pub(crate) fn begin<'a>(&self, call: &'a mut Cmd) -> &'a mut Cmd {
-        call.arg(CALL_VERSION).arg(&self.keys.prefix)
+        call.arg(self.client.call_version()).arg(&self.keys.prefix)
     }
 
     /// The number of the node that has a home.
@@ -285,7 +295,7 @@ impl Shared {
     fn became_ready(self: &Arc<Self>, queue: &Arc<str>, id: ExecutionId, place: &QueuePlace<'_>) {
         let required = place.class;
         if !required.is_empty() && self.classes.learn(&class_of(required), required) {
-            wake::interrupt(self, place.namespace.clone());
+            wake::interrupt(self, place.namespace);
         }
         let candidate = Candidate { score: place.score, id, expired: false };
         self.views.note_ready(queue, required, candidate);
@@ -404,6 +414,7 @@ impl Upkeep for ValkeyStore {
             self.shared.closing.store(true, Ordering::Relaxed);
             self.shared.waiters.wake_all();
             self.shared.tails.end();
+            self.shared.growth.end();
             self.shared.client.close(grace).await;
             Ok(())
         })

@@ -20,7 +20,7 @@ use redis::Value;
 
 use crate::attendance::{Attendance, Present};
 use crate::everywhere::Missing;
-use crate::follow::{REST, TURN, parts};
+use crate::growth::{REST, TURN, parts};
 use crate::store::{Shared, join_all};
 use crate::{frames, homes, log, reply};
 

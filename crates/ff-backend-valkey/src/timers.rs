@@ -15,8 +15,8 @@ use tokio::sync::watch;
 use crate::attendance::Attendance;
 use crate::client::slot_of;
 use crate::follow::LONGEST_WAIT;
-use crate::reply;
 use crate::store::Shared;
+use crate::{reply, token};
 
 /// What is due later than this is found by an engine's own look.
 const LOOK_MS: u64 = 1_000;
@@ -70,7 +70,7 @@ async fn push(shared: Arc<Shared>, due: TimestampMs) {
     push.arg(&key).arg(due.0);
     let mut trim = redis::cmd("LTRIM");
     trim.arg(&key).arg(0).arg(TOKENS_MOST - 1);
-    for command in [push, trim] {
+    for command in [push, trim, token::expiry(&key)] {
         if let Err(error) = shared.send_lightly(slot_of(key.as_bytes()), &command).await {
             tracing::debug!(%error, "an engine could not be told of a timer; it will look");
         }

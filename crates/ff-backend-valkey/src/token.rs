@@ -14,6 +14,10 @@ use crate::store::Shared;
 /// As in `lua/lib/wake.lua`.
 const TOKENS_MOST: usize = 8;
 
+/// As in `lua/lib/wake.lua`: a list that nobody takes from goes by itself, and so does the inbox of a
+/// process that is no more.
+const LIST_MS: u64 = 60_000;
+
 /// In place of a partition: more has come than there are tokens, so it may stand anywhere.
 const ELSEWHERE: u16 = u16::MAX;
 
@@ -166,15 +170,27 @@ async fn push_all(shared: &Shared, key: &str, tokens: &[u16]) -> Result<(), Engi
     let mut push = redis::cmd("LPUSH");
     push.arg(key).arg(tokens);
     let length = reply::number(&shared.send_lightly(slot, &push).await?)?;
-    if length < TOKENS_MOST as i64 {
-        return Ok(());
+    let (is_new, is_full) = (length <= tokens.len() as i64, length >= TOKENS_MOST as i64);
+    let mut commands = Vec::new();
+    if is_full {
+        let mut fill = redis::cmd("LPUSH");
+        fill.arg(key).arg(ELSEWHERE);
+        let mut trim = redis::cmd("LTRIM");
+        trim.arg(key).arg(0).arg(TOKENS_MOST - 1);
+        commands.extend([fill, trim]);
     }
-    let mut fill = redis::cmd("LPUSH");
-    fill.arg(key).arg(ELSEWHERE);
-    let mut trim = redis::cmd("LTRIM");
-    trim.arg(key).arg(0).arg(TOKENS_MOST - 1);
-    for command in [fill, trim] {
+    if is_new || is_full {
+        commands.push(expiry(key));
+    }
+    for command in commands {
         shared.send_lightly(slot, &command).await?;
     }
     Ok(())
+}
+
+/// Lets a list go by itself.
+pub(crate) fn expiry(key: &str) -> redis::Cmd {
+    let mut expire = redis::cmd("PEXPIRE");
+    expire.arg(key).arg(LIST_MS);
+    expire
 }

@@ -5,7 +5,7 @@
 //! what this process itself makes ready. A wrong guess costs a round trip and never a wrong claim:
 //! the function takes what is there, up to a bound.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,15 @@ use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Home};
 use ff_core::operation::Claim;
 use ff_core::rota::Rota;
+use ff_core::shared_look::SharedLook;
 use redis::{Cmd, Value};
 use uuid::Uuid;
 
-use crate::everywhere::{Missing, Tour};
+use crate::due::Expired;
+use crate::everywhere::{Answered, Missing, Tour};
 use crate::keys::split_queue;
 use crate::reply;
 use crate::store::Shared;
-use crate::together::Together;
 
 /// A view that is older is looked at anew before a claim: work of a higher priority elsewhere is
 /// passed over no longer than that.
@@ -119,7 +120,7 @@ pub(crate) struct Taking {
 pub(crate) struct Plan {
     pub(crate) takings: Vec<Taking>,
     /// Met on the way, and past their deadline.
-    pub(crate) expired: Vec<ExecutionId>,
+    pub(crate) expired: Vec<Expired>,
 }
 
 /// The views of all lanes that this process claims from, by their names.
@@ -127,7 +128,7 @@ pub(crate) struct Plan {
 pub(crate) struct Views {
     lanes: Mutex<HashMap<String, LaneView>>,
     /// Claims that want to look wait for each other: one look serves all.
-    turn: Together,
+    turn: SharedLook,
 }
 
 #[derive(Debug, Default)]
@@ -193,17 +194,21 @@ impl Views {
         if views.len() > LANES_MOST {
             views.retain(|_, view| view.looked_at.is_some_and(|at| at.elapsed() < FRESH));
         }
-        let mut before = Vec::with_capacity(lanes.len());
+        let mut before = HashMap::new();
         for lane in lanes {
             let view = views.entry(lane.clone()).or_default();
             (view.looked_at, view.sight) = (Some(begun), sight);
-            before.push(std::mem::take(&mut view.queues));
+            let known = view.queues.drain(..);
+            before.extend(known.map(|queue| ((queue.partition, Arc::clone(&queue.name)), queue)));
         }
+        let mut seen = HashSet::with_capacity(queues.len());
         for (lane, queue) in queues {
-            let known = before[lane].iter().position(|known| known.is_as(&queue));
-            let queue = known.map_or(queue, |known| before[lane].swap_remove(known));
-            if let Some(view) = views.get_mut(&lanes[lane]) {
-                view.queues.push(queue);
+            let name = (queue.partition, Arc::clone(&queue.name));
+            let known = before.remove(&name).filter(|known| known.is_as(&queue));
+            if let Some(view) = views.get_mut(&lanes[lane])
+                && seen.insert(name)
+            {
+                view.queues.push(known.unwrap_or(queue));
             }
         }
     }
@@ -322,7 +327,10 @@ impl Views {
                 break;
             }
             match view.queues[best].take() {
-                Some(candidate) if candidate.expired => plan.expired.push(candidate.id),
+                Some(Candidate { id, expired: true, .. }) => {
+                    let queue = Arc::clone(&view.queues[best].name);
+                    plan.expired.push(Expired { id, queue });
+                }
                 taken => {
                     rota.charge(lane);
                     let taken = taken.map(|candidate| (candidate.score, candidate.id));
@@ -495,50 +503,106 @@ pub(crate) async fn look(
     most: usize,
 ) -> Result<(), EngineError> {
     let begun = Instant::now();
-    let arguments = |call: &mut Cmd, homes: &[Home]| {
-        let partitions: Vec<u16> = homes.iter().filter_map(Home::flow_partition).collect();
-        call.arg(most).arg(EVERY_CLASS).arg(lanes.len()).arg(lanes).arg(partitions);
-    };
-    // Each lane is a look at an index of its own.
-    let peek = Tour::by("ff_peek", Missing::LeaveOut).entries(lanes.len() * (1 + most));
-    let found = shared.everywhere(peek, shared.partitions(), arguments).await?;
-    let mut queues = Vec::new();
-    for answered in found.answered {
-        for queue in reply::array(answered.reply)? {
-            queues.extend(read_queue(shared, queue, lanes).await?);
-        }
+    let mut seen = Seen::default();
+    let mut left = vec![(None, shared.partitions())];
+    while let Some((from, homes)) = left.pop() {
+        left.extend(seen.look(shared, lanes, (most, from), homes).await?);
     }
-    let sight = if found.left_out.is_empty() { Sight::Whole } else { Sight::Partial };
-    shared.views.replace(lanes, queues, (begun, sight));
+    let Seen { queues, sight } = seen;
+    let named = queues.iter().map(|(_, queue)| (queue.partition, Arc::clone(&queue.name)));
+    let required = shared.classes.required(shared, named.collect()).await?;
+    let known = queues.into_iter().filter_map(|(lane, queue)| {
+        let (_, class) = split_queue(&queue.name);
+        // One of which the store does not know the class is empty by now.
+        let required = required.get(class)?.clone();
+        Some((lane, Queue { required, ..queue }))
+    });
+    shared.views.replace(lanes, known.collect(), (begun, sight));
     Ok(())
 }
 
-/// A queue and the place of its lane; none when the store does not know its class.
-async fn read_queue(
-    shared: &Shared,
-    queue: Value,
-    lanes: &[String],
-) -> Result<Option<(usize, Queue)>, EngineError> {
-    let mut items = reply::array(queue)?.into_iter();
-    let partition = reply::partition(&reply::next(&mut items)?)?;
-    let name = reply::text(reply::next(&mut items)?)?;
-    let score = reply::number(&reply::next(&mut items)?)?;
-    let complete = reply::number(&reply::next(&mut items)?)? == 1;
-    let mut front: Vec<Candidate> = Vec::new();
-    while let Some(score) = items.next() {
-        let id = reply::execution_id(partition, reply::next(&mut items)?)?;
-        let expired = reply::number(&reply::next(&mut items)?)? == 1;
-        front.push(Candidate { score: reply::number(&score)?, id, expired });
+/// Where a call had no room for more: partition, place of the lane and cursor.
+type Resume = (u16, i64, String);
+
+/// What a look has found so far.
+#[derive(Default)]
+struct Seen {
+    /// With the places of their lanes. What they require is yet to be found out.
+    queues: Vec<(usize, Queue)>,
+    sight: Sight,
+}
+
+impl Seen {
+    /// Looks at these partitions, in the first perhaps from a place on: where there is more.
+    async fn look(
+        &mut self,
+        shared: &Arc<Shared>,
+        lanes: &[String],
+        (most, from): (usize, Option<Resume>),
+        homes: Vec<Home>,
+    ) -> Result<Vec<(Option<Resume>, Vec<Home>)>, EngineError> {
+        let arguments = |call: &mut Cmd, homes: &[Home]| {
+            call.arg(most).arg(EVERY_CLASS).arg(lanes.len()).arg(lanes);
+            for partition in homes.iter().filter_map(Home::flow_partition) {
+                match &from {
+                    Some((at, lane, cursor)) if *at == partition => {
+                        call.arg(format!("{partition}:{lane}:{cursor}"))
+                    }
+                    _ => call.arg(partition),
+                };
+            }
+        };
+        // Each lane is a look at an index of its own.
+        let peek = Tour::by("ff_peek", Missing::LeaveOut).entries(lanes.len() * (1 + most));
+        let found = shared.everywhere(peek, homes, arguments).await?;
+        let mut left = Vec::new();
+        for Answered { mut homes, reply } in found.answered {
+            for queue in reply::array(reply)? {
+                if let Some(resume) = self.read_queue(reply::array(queue)?, lanes)? {
+                    let is_at = |home: &Home| home.flow_partition() == Some(resume.0);
+                    let seen = homes.iter().position(is_at).unwrap_or_default();
+                    left.push((Some(resume), homes.split_off(seen)));
+                }
+            }
+        }
+        if !found.left_out.is_empty() {
+            self.sight = Sight::Partial;
+        }
+        Ok(left)
     }
-    let (lane, class) = split_queue(&name);
-    let lane = lanes.iter().position(|asked| asked == lane);
-    let lane = lane.ok_or_else(|| EngineError::bug(format!("{name} is of no lane asked for")))?;
-    let Some(required) = shared.classes.required(shared, partition, (&name, class)).await? else {
-        return Ok(None);
-    };
-    let floor = front.last().map_or(score, |last| last.score);
-    let behind = (if complete { 0 } else { ANY }, floor);
-    Ok(Some((lane, Queue::new(partition, name.into(), required, front, behind))))
+
+    /// A queue, or where to go on.
+    fn read_queue(
+        &mut self,
+        queue: Vec<Value>,
+        lanes: &[String],
+    ) -> Result<Option<Resume>, EngineError> {
+        let is_resume = queue.len() == 3;
+        let mut items = queue.into_iter();
+        let partition = reply::partition(&reply::next(&mut items)?)?;
+        if is_resume {
+            let lane = reply::number(&reply::next(&mut items)?)?;
+            return Ok(Some((partition, lane, reply::text(reply::next(&mut items)?)?)));
+        }
+        let name = reply::text(reply::next(&mut items)?)?;
+        let score = reply::number(&reply::next(&mut items)?)?;
+        let complete = reply::number(&reply::next(&mut items)?)? == 1;
+        let mut front: Vec<Candidate> = Vec::new();
+        while let Some(score) = items.next() {
+            let id = reply::entry(partition, &reply::next(&mut items)?);
+            let expired = reply::number(&reply::next(&mut items)?)? == 1;
+            front.push(Candidate { score: reply::number(&score)?, id, expired });
+        }
+        let (lane, _) = split_queue(&name);
+        let lane = lanes.iter().position(|asked| asked == lane);
+        let lane =
+            lane.ok_or_else(|| EngineError::bug(format!("{name} is of no lane asked for")))?;
+        let floor = front.last().map_or(score, |last| last.score);
+        let behind = (if complete { 0 } else { ANY }, floor);
+        let required = Capabilities::default();
+        self.queues.push((lane, Queue::new(partition, name.into(), required, front, behind)));
+        Ok(None)
+    }
 }
 
 #[cfg(test)]

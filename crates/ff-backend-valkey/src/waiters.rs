@@ -15,6 +15,10 @@ use uuid::Uuid;
 use crate::classes::Classes;
 use crate::keys::{NO_CAPABILITIES, lane_name, split_queue};
 use crate::token::Token;
+use crate::watches::Watches;
+
+/// Lists that one command waits for. What is beyond that is found by the look of each second.
+const LISTS_MOST: usize = 4096;
 
 /// All waiting claims of this process.
 #[derive(Debug)]
@@ -24,22 +28,21 @@ pub(crate) struct Waiters {
     inner: Mutex<Inner>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     next_ticket: u64,
-    /// Those of a namespace are there as long as a task waits for it.
+    /// Those of namespaces in which somebody waits.
     lines: HashMap<Namespace, Line>,
+    watches: Watches,
 }
 
 /// Those who wait in a namespace.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Line {
     /// None of them is empty.
     kinds: HashMap<Arc<Kind>, Peers>,
-    /// Queues that the namespace's task waits for at present.
-    queues: BTreeSet<String>,
-    /// Somebody waits again.
-    arrival: Arc<Notify>,
+    /// Who waits for tokens of the namespace.
+    watch: usize,
 }
 
 /// What a claim can run.
@@ -76,8 +79,9 @@ pub(crate) struct Ticket {
 
 /// What somebody who joins a line has to see to.
 pub(crate) enum Joined {
-    /// Nobody waits for tokens in this namespace: when told, somebody is there.
-    First(Arc<Notify>),
+    /// Nobody waits for tokens of this namespace yet: the number of the watch that is to begin, which is told
+    /// when somebody is there again.
+    First(usize, Arc<Notify>),
     /// Whoever waits for tokens does not wait for all that the newcomer covers.
     Unheard,
     Heard,
@@ -125,8 +129,10 @@ impl Line {
 }
 
 impl Waiters {
-    pub(crate) fn new() -> Self {
-        Self { process: Uuid::now_v7().simple().to_string(), inner: Mutex::default() }
+    /// `apart`: a command may wait for lists of one namespace only.
+    pub(crate) fn new(apart: bool) -> Self {
+        let inner = Inner { next_ticket: 0, lines: HashMap::new(), watches: Watches::new(apart) };
+        Self { process: Uuid::now_v7().simple().to_string(), inner: Mutex::new(inner) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -136,23 +142,31 @@ impl Waiters {
     /// A new place at the end of the line, awake.
     pub(crate) fn join(&self, classes: &Classes, claim: &Claim) -> (Ticket, Joined) {
         let (namespace, mut kind) = (claim.namespace.clone(), Arc::new(Kind::of(claim)));
-        let mut inner = self.lock();
+        let mut guard = self.lock();
+        let inner = &mut *guard;
         let number = inner.next_ticket;
         inner.next_ticket += 1;
-        let is_first = !inner.lines.contains_key(&namespace);
-        let line = inner.lines.entry(namespace.clone()).or_default();
-        let joined = match line.kinds.get_key_value(&kind) {
-            Some((known, _)) => {
+        let mut begins = false;
+        let line = inner.lines.entry(namespace.clone()).or_insert_with(|| {
+            let (watch, is_new) = inner.watches.add(&namespace);
+            begins = is_new;
+            Line { kinds: HashMap::new(), watch }
+        });
+        let joined = match (line.kinds.get_key_value(&kind), inner.watches.get(line.watch)) {
+            (Some((known, _)), _) => {
                 kind = Arc::clone(known);
                 Joined::Heard
             }
-            None if is_first => Joined::First(Arc::clone(&line.arrival)),
-            None if line.queues.is_empty() => {
-                line.arrival.notify_one();
+            (None, None) => Joined::Heard,
+            (None, Some(watch)) if begins => Joined::First(line.watch, Arc::clone(&watch.arrival)),
+            (None, Some(watch)) if watch.queues.is_empty() => {
+                watch.arrival.notify_one();
                 Joined::Heard
             }
-            None if kind.queues(classes).all(|queue| line.queues.contains(&queue)) => Joined::Heard,
-            None => Joined::Unheard,
+            (None, Some(watch)) if kind.queues(classes).all(|it| watch.queues.contains(&it)) => {
+                Joined::Heard
+            }
+            (None, Some(_)) => Joined::Unheard,
         };
         let waiter = Waiter::default();
         let notify = Arc::clone(&waiter.notify);
@@ -162,13 +176,18 @@ impl Waiters {
 
     /// Gives a place up, with the tokens that came too late for it.
     pub(crate) fn leave(&self, ticket: &Ticket) -> Vec<Token> {
-        let mut inner = self.lock();
+        let mut guard = self.lock();
+        let inner = &mut *guard;
         let Some(line) = inner.lines.get_mut(&ticket.namespace) else { return Vec::new() };
         let Some(peers) = line.kinds.get_mut(&ticket.kind) else { return Vec::new() };
         peers.asleep.remove(&ticket.number);
         let left = peers.waiting.remove(&ticket.number);
         if peers.waiting.is_empty() {
             line.kinds.remove(&ticket.kind);
+        }
+        if line.kinds.is_empty() {
+            inner.watches.remove(line.watch, &ticket.namespace);
+            inner.lines.remove(&ticket.namespace);
         }
         left.and_then(|waiter| waiter.woken).unwrap_or_default()
     }
@@ -222,11 +241,11 @@ impl Waiters {
         true
     }
 
-    /// Lets one claim of each kind look that sleeps in a namespace.
-    pub(crate) fn wake_each_kind(&self, namespace: &Namespace) {
+    /// Lets one claim of each kind look that sleeps in a namespace of a watch.
+    pub(crate) fn wake_each_kind(&self, watch: usize) {
         let mut inner = self.lock();
-        let Some(line) = inner.lines.get_mut(namespace) else { return };
-        for peers in line.kinds.values_mut() {
+        let lines = inner.lines.values_mut().filter(|line| line.watch == watch);
+        for peers in lines.flat_map(|line| line.kinds.values_mut()) {
             if let Some(ticket) = peers.asleep.first().copied() {
                 peers.wake(ticket, None);
             }
@@ -240,31 +259,62 @@ impl Waiters {
         }
     }
 
-    /// Lets every waiting claim look, and every task that nobody waits for, since the store goes
+    /// Lets every waiting claim look that a watch waits for.
+    pub(crate) fn wake_all_of(&self, watch: usize) {
+        let mut inner = self.lock();
+        inner.lines.values_mut().filter(|line| line.watch == watch).for_each(Line::wake_all);
+    }
+
+    /// Lets every waiting claim look, and every watch that nobody waits in, since the store goes
     /// away.
     pub(crate) fn wake_all(&self) {
-        for line in self.lock().lines.values_mut() {
-            line.wake_all();
-            line.arrival.notify_one();
-        }
+        let mut inner = self.lock();
+        inner.lines.values_mut().for_each(Line::wake_all);
+        inner.watches.iter().for_each(|watch| watch.arrival.notify_one());
     }
 
-    /// The queues that a namespace's waiting claims cover; its task waits for them from now on.
-    pub(crate) fn queues(&self, classes: &Classes, namespace: &Namespace) -> BTreeSet<String> {
-        let mut inner = self.lock();
-        let Some(line) = inner.lines.get_mut(namespace) else { return BTreeSet::new() };
-        line.queues = line.kinds.keys().flat_map(|kind| kind.queues(classes)).collect();
-        line.queues.clone()
+    /// The queues that the waiting claims of a watch cover, as many as a command waits for: it does so from
+    /// now on. None: nobody waits.
+    pub(crate) fn queues(
+        &self,
+        classes: &Classes,
+        number: usize,
+    ) -> Option<Vec<(Namespace, String)>> {
+        let mut guard = self.lock();
+        let Inner { lines, watches, .. } = &mut *guard;
+        let watch = watches.get_mut(number)?;
+        watch.queues.clear();
+        if watch.namespaces.is_empty() {
+            return None;
+        }
+        let mut queues = BTreeMap::new();
+        let heard = watch.namespaces.iter().filter(|_| !Watches::is_deaf(number));
+        for namespace in heard {
+            let kinds = lines.get(namespace).into_iter().flat_map(|line| line.kinds.keys());
+            let covered = kinds.flat_map(|kind| kind.queues(classes));
+            queues.extend(covered.map(|queue| (queue, namespace.clone())));
+        }
+        let queues: Vec<_> = queues.into_iter().take(LISTS_MOST).collect();
+        watch.queues = queues.iter().map(|(queue, _)| queue.clone()).collect();
+        Some(queues.into_iter().map(|(queue, namespace)| (namespace, queue)).collect())
     }
 
-    /// Ends the wait for a namespace, unless somebody came at the last moment.
-    pub(crate) fn end(&self, namespace: &Namespace) -> bool {
-        let mut inner = self.lock();
-        let idle = inner.lines.get(namespace).is_none_or(|line| line.kinds.is_empty());
-        if idle {
-            inner.lines.remove(namespace);
-        }
-        idle
+    /// The namespace that names the inbox of a watch.
+    pub(crate) fn inbox(&self, number: usize) -> Option<Namespace> {
+        self.lock().watches.get(number).map(|watch| watch.begun_for.clone())
+    }
+
+    /// The same of the watch of a namespace, if that waits for tokens, and does not look at its claims
+    /// meanwhile.
+    pub(crate) fn inbox_of(&self, namespace: &Namespace) -> Option<Namespace> {
+        let inner = self.lock();
+        let watch = inner.watches.get(inner.lines.get(namespace)?.watch)?;
+        (!watch.queues.is_empty()).then(|| watch.begun_for.clone())
+    }
+
+    /// Ends a watch, unless somebody came at the last moment.
+    pub(crate) fn end(&self, number: usize) -> bool {
+        self.lock().watches.end(number)
     }
 }
 
@@ -306,7 +356,7 @@ mod tests {
 
     /// Waiters for lanes, all asleep.
     fn asleep(lanes: &[&str]) -> (Waiters, Classes, Vec<Ticket>) {
-        let (waiters, classes) = (Waiters::new(), Classes::new());
+        let (waiters, classes) = (Waiters::new(false), Classes::new());
         let tickets: Vec<_> =
             lanes.iter().map(|lane| waiters.join(&classes, &claim(lane, &[])).0).collect();
         tickets.iter().for_each(|ticket| assert_eq!(waiters.take_up(ticket), None));
@@ -338,20 +388,40 @@ mod tests {
     #[test]
     fn one_of_each_kind_looks() {
         let (waiters, _, tickets) = asleep(&["a", "b", "a", "b"]);
-        waiters.wake_each_kind(&Namespace::default());
+        waiters.wake_each_kind(0);
         let woken: Vec<_> =
             tickets.iter().map(|ticket| waiters.take_up(ticket).is_some()).collect();
         assert_eq!(woken, [true, true, false, false]);
     }
 
     #[test]
-    fn a_line_ends_when_nobody_waits() {
+    fn a_watch_ends_when_nobody_waits() {
         let (waiters, classes, tickets) = asleep(&["a"]);
         let namespace = Namespace::default();
-        assert!(!waiters.end(&namespace));
-        let queues = waiters.queues(&classes, &namespace);
-        assert_eq!(queues.into_iter().collect::<Vec<_>>(), ["default/a:-"]);
+        assert!(!waiters.end(0));
+        assert_eq!(waiters.inbox_of(&namespace), None, "it does not wait yet");
+        let queues = waiters.queues(&classes, 0);
+        assert_eq!(queues, Some(vec![(namespace.clone(), "default/a:-".to_owned())]));
+        assert_eq!(waiters.inbox_of(&namespace), Some(namespace.clone()));
         waiters.leave(&tickets[0]);
-        assert!(waiters.end(&namespace));
+        assert_eq!(waiters.inbox_of(&namespace), None);
+        assert_eq!(waiters.queues(&classes, 0), None);
+        assert!(waiters.end(0));
+    }
+
+    #[test]
+    fn one_watch_waits_for_all_namespaces() {
+        let (waiters, classes) = (Waiters::new(false), Classes::new());
+        let other = Namespace::new("other").unwrap();
+        let elsewhere = Claim { namespace: other.clone(), ..claim("a", &[]) };
+        let (_first, joined) = waiters.join(&classes, &claim("a", &[]));
+        assert!(matches!(joined, Joined::First(0, _)));
+        waiters.queues(&classes, 0);
+        let (_second, joined) = waiters.join(&classes, &elsewhere);
+        assert!(matches!(joined, Joined::Unheard));
+        let queues = waiters.queues(&classes, 0).unwrap_or_default();
+        let namespaces: Vec<_> = queues.into_iter().map(|(namespace, _)| namespace).collect();
+        assert_eq!(namespaces, [Namespace::default(), other.clone()]);
+        assert_eq!(waiters.inbox_of(&other), Some(Namespace::default()));
     }
 }

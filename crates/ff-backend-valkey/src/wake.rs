@@ -1,6 +1,7 @@
 //! Claims that found nothing and wait.
 //!
-//! One task per namespace waits for all of them on a connection of its own: whatever makes work
+//! A task waits for all of them on a connection of its own, in a cluster one for each namespace
+//! (`watches.rs`): whatever makes work
 //! pushes a token to the list of its queue, and a blocked process takes one. A token wakes the
 //! longest waiting claim that covers the queue; that one looks, and waits on if others were faster.
 //! Whoever finds something wakes the next as long as more may be there, so a burst needs no token for
@@ -15,12 +16,12 @@ use ff_core::operation::{Claim, Claimed};
 use tokio::sync::Notify;
 
 use crate::claim;
-use crate::client::slot_of;
+use crate::client::{Dedicated, slot_of};
 use crate::store::Shared;
 use crate::token::InHand;
 use crate::view::Sight;
 use crate::waiters::{Joined, Ticket};
-use crate::{near, reply};
+use crate::{near, reply, token};
 
 pub(crate) use crate::token::{Left, Token};
 
@@ -142,76 +143,108 @@ fn wake_next(shared: &Shared, request: &Claim, in_hand: InHand<'_>) {
 
 fn stand_in_line(shared: &Arc<Shared>, request: &Claim) -> Place {
     let (ticket, joined) = shared.waiters.join(&shared.classes, request);
-    let namespace = request.namespace.clone();
     match joined {
-        Joined::First(arrival) => {
-            tokio::spawn(wait_for_tokens(Arc::clone(shared), namespace, arrival));
+        Joined::First(watch, arrival) => {
+            tokio::spawn(keep_watch(Arc::clone(shared), watch, arrival));
         }
-        Joined::Unheard => interrupt(shared, namespace),
+        Joined::Unheard => interrupt(shared, &request.namespace),
         Joined::Heard => {}
     }
     Place { shared: Arc::clone(shared), ticket }
 }
 
-/// Lets the watch of a namespace look at its waiters again.
-pub(crate) fn interrupt(shared: &Arc<Shared>, namespace: Namespace) {
+/// Lets the watch of a namespace look at its waiters again, if it waits for tokens.
+pub(crate) fn interrupt(shared: &Arc<Shared>, namespace: &Namespace) {
+    let Some(named_by) = shared.waiters.inbox_of(namespace) else { return };
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
-        let inbox = shared.keys.inbox(&namespace, &shared.waiters.process);
+        let inbox = shared.keys.inbox(&named_by, &shared.waiters.process);
         let mut push = redis::cmd("LPUSH");
         push.arg(&inbox).arg("1");
-        if let Err(error) = shared.send_lightly(slot_of(inbox.as_bytes()), &push).await {
-            tracing::debug!(%error, "a watch could not be interrupted; its turn will end");
+        for command in [push, token::expiry(&inbox)] {
+            if let Err(error) = shared.send_lightly(slot_of(inbox.as_bytes()), &command).await {
+                tracing::debug!(%error, "a watch could not be interrupted; its turn will end");
+            }
         }
     });
 }
 
 /// Waits for tokens while somebody waits for work, and for somebody a while longer.
-async fn wait_for_tokens(shared: Arc<Shared>, namespace: Namespace, arrival: Arc<Notify>) {
-    let inbox = shared.keys.inbox(&namespace, &shared.waiters.process);
-    let slot = slot_of(inbox.as_bytes());
-    let mut connection = None;
+async fn keep_watch(shared: Arc<Shared>, number: usize, arrival: Arc<Notify>) {
+    let Some(named_by) = shared.waiters.inbox(number) else { return };
+    let inbox = shared.keys.inbox(&named_by, &shared.waiters.process);
+    let mut watch = Watch { shared: &shared, inbox, connection: None, waits: 0 };
     let mut turn_ends = Instant::now() + TURN;
     while !shared.is_closing() {
-        let queues = shared.waiters.queues(&shared.classes, &namespace);
-        if queues.is_empty() {
+        let Some(queues) = shared.waiters.queues(&shared.classes, number) else {
             let arrived = tokio::time::timeout(LINGER, arrival.notified()).await;
-            if arrived.is_err() && shared.waiters.end(&namespace) {
+            if arrived.is_err() && shared.waiters.end(number) {
                 return;
             }
             turn_ends = Instant::now() + TURN;
             continue;
-        }
-        if connection.is_none() {
-            connection = shared.client.dedicated(slot).await.ok();
-        }
-        let token = match &mut connection {
-            Some(dedicated) => {
-                let mut lists: Vec<_> =
-                    queues.iter().map(|queue| shared.keys.wake(&namespace, queue)).collect();
-                lists.push(inbox.clone());
-                let left = turn_ends.saturating_duration_since(Instant::now());
-                dedicated.query(&pop(&lists, left), left + shared.options.call_timeout).await
-            }
-            None => Err(EngineError::unavailable("no connection to wait on")),
         };
-        match token {
-            Ok(redis::Value::Nil) => {}
-            Ok(popped) => taken(&shared, &namespace, popped),
-            Err(error) => {
-                tracing::debug!(%error, "the wait for work broke off");
-                connection = None;
-                tokio::time::sleep(REST).await;
-                shared.waiters.wake_all_in(&namespace);
-            }
+        if queues.is_empty() {
+            // It has no connection.
+            tokio::time::sleep_until(turn_ends.into()).await;
+        } else if let Err(error) = watch.take(queues, turn_ends).await {
+            tracing::debug!(%error, "the wait for work broke off");
+            watch.connection = None;
+            tokio::time::sleep(REST).await;
+            shared.waiters.wake_all_of(number);
         }
         // Tokens may come without end, so it is the time that counts, and not that none came.
         if Instant::now() >= turn_ends {
-            shared.waiters.wake_each_kind(&namespace);
+            shared.waiters.wake_each_kind(number);
             turn_ends = Instant::now() + TURN;
         }
     }
-    shared.waiters.end(&namespace);
+    shared.waiters.end(number);
+}
+
+/// What a task waits on.
+struct Watch<'a> {
+    shared: &'a Arc<Shared>,
+    inbox: String,
+    connection: Option<Dedicated>,
+    /// How often it has waited.
+    waits: usize,
+}
+
+impl Watch<'_> {
+    /// Takes one token of these queues, if one comes until the turn ends, and hands it on.
+    async fn take(
+        &mut self,
+        mut queues: Vec<(Namespace, String)>,
+        until: Instant,
+    ) -> Result<(), EngineError> {
+        let (shared, slot) = (self.shared, slot_of(self.inbox.as_bytes()));
+        // The server takes from the first list that has something: each is the first in turn.
+        let first = self.waits % queues.len().max(1);
+        queues.rotate_left(first);
+        self.waits = self.waits.wrapping_add(1);
+        let lists = queues.iter().map(|(namespace, queue)| shared.keys.wake(namespace, queue));
+        let lists: Vec<_> = std::iter::once(self.inbox.clone()).chain(lists).collect();
+        if self.connection.is_none() {
+            self.connection = Some(shared.client.dedicated(slot).await?);
+        }
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        let left = until.saturating_duration_since(Instant::now());
+        let (pop, patience) = (pop(&lists, left), left + shared.options.call_timeout);
+        let popped = connection.query(&pop, patience).await?;
+        if popped == redis::Value::Nil {
+            return Ok(());
+        }
+        let mut items = reply::array(popped)?.into_iter();
+        let (list, partition) = (reply::text(reply::next(&mut items)?)?, reply::next(&mut items)?);
+        let place = lists.iter().skip(1).position(|other| *other == list);
+        if let Some((namespace, queue)) = place.and_then(|place| queues.get(place))
+            && let Ok(token) = Token::read(namespace, queue, &partition)
+        {
+            token.hand_on(shared);
+        }
+        Ok(())
+    }
 }
 
 /// Takes the oldest of one of these lists, and waits so long for it.
@@ -220,19 +253,4 @@ fn pop(lists: &[String], wait: Duration) -> redis::Cmd {
     let mut pop = redis::cmd("BRPOP");
     pop.arg(lists).arg(format!("{}.{:03}", ms / 1000, ms % 1000));
     pop
-}
-
-/// A token was taken: it goes to the claim that has waited longest for its queue.
-fn taken(shared: &Arc<Shared>, namespace: &Namespace, popped: redis::Value) {
-    let read = || {
-        let mut items = reply::array(popped)?.into_iter();
-        let key = reply::text(reply::next(&mut items)?)?;
-        Ok::<_, EngineError>((key, reply::next(&mut items)?))
-    };
-    let Ok((key, partition)) = read() else { return };
-    let family = shared.keys.wake(namespace, "");
-    let queue = key.strip_prefix(&family).filter(|queue| !queue.starts_with("i:"));
-    if let Some(Ok(token)) = queue.map(|queue| Token::read(namespace, queue, &partition)) {
-        token.hand_on(shared);
-    }
 }

@@ -7,6 +7,8 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ff_test::servers::{Server, ServerOptions};
+
 const STOP_WITHIN: Duration = Duration::from_secs(15);
 
 /// A process that does not outlive its test.
@@ -73,6 +75,33 @@ fn it_serves_and_answers_those_who_wait_when_it_stops() {
     let told = answer(waiting);
     assert!(told.starts_with("HTTP/1.1 200") && told.ends_with(r#"{"tasks":[]}"#), "{told}");
     assert!(answer(followed).starts_with("HTTP/1.1 200"));
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    assert!(asked.elapsed() < STOP_WITHIN);
+}
+
+#[test]
+fn a_claim_that_waits_is_answered_when_it_stops_although_the_store_hangs() {
+    let store = Server::start(ServerOptions::default());
+    let mut running = start(&store.url());
+    let addr = running.addr.clone();
+    let worker = r#"{"worker_id":"w","worker_instance_id":"w","boot_id":"b","lanes":["m"]}"#;
+    assert!(answer(send(&addr, "POST", "/v1/workers", worker)).starts_with("HTTP/1.1 201"));
+    let claim = |wait_ms: u32| {
+        let claim = r#"{"worker_id":"w","worker_instance_id":"w","wait_ms":"#;
+        send(&addr, "POST", "/v1/leases", &format!("{claim}{wait_ms}}}"))
+    };
+    let waiting = claim(60_000);
+    // Whoever comes later goes the same way: once they are answered, the first one waits.
+    for _ in 0..20 {
+        assert!(answer(claim(0)).starts_with("HTTP/1.1 200"));
+    }
+    store.pause();
+    let asked = Instant::now();
+    let pid = running.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let told = answer(waiting);
+    assert!(told.starts_with("HTTP/1.1 200") && told.ends_with(r#"{"tasks":[]}"#), "{told}");
+    assert!(asked.elapsed() < Duration::from_secs(3), "answered after {:?}", asked.elapsed());
     assert_eq!(running.child.wait().unwrap().code(), Some(0));
     assert!(asked.elapsed() < STOP_WITHIN);
 }

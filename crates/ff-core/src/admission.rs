@@ -371,7 +371,9 @@ impl<'a, B: Backend + ?Sized> Round<'a, B> {
         let replies = self.backend.apply(voids.collect()).await;
         // Of others a pending slot finds out later.
         let is_void = |reply: &_| match reply {
-            Ok(Reply::VoidAdmission(voided)) => *voided != AdmissionVoided::Lives,
+            Ok(Reply::VoidAdmission(voided)) => {
+                matches!(voided, AdmissionVoided::Void | AdmissionVoided::Never)
+            }
             _ => false,
         };
         let void = lost.iter().zip(&replies).filter(|(_, reply)| is_void(*reply));

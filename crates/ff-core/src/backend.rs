@@ -10,16 +10,16 @@ use serde::Serialize;
 use crate::act::{self, Acts, CancelWholeFlow, ExplainWhole};
 use crate::admission::{self, ByName};
 use crate::errand::{self, Errands};
-use crate::error::{EngineError, Refusal};
+use crate::error::{Code, EngineError, Refusal};
 use crate::event::Envelope;
 use crate::explain;
-use crate::id::{BudgetId, ExecutionId};
+use crate::id::{BudgetId, ExecutionId, FlowId};
 use crate::limits;
 use crate::machine::Settings;
 use crate::operation::{
-    CancelFlow, CascadeCompletion, Claim, ClaimForWorker, ClaimGrant, Claimed, Command,
-    FlowCancelled, Operation, Reconcile, Reconciled, Reply, ReportToAll, Submit, SubmitFlow,
-    Submitted, SubmittedFlow, Task, Trim, Trimmed, UsageReported,
+    CancelFlow, CascadeCompletion, Claim, ClaimForWorker, ClaimGrant, Claimed, Command, DeleteFlow,
+    Deleted, FlowCancelled, Operation, Reconcile, Reconciled, Reply, ReportToAll, Submit,
+    SubmitFlow, Submitted, SubmittedFlow, Task, Trim, Trimmed, UsageReported,
 };
 use crate::read::{
     Answer, Explanation, Follow, Followed, Query, Question, Repaired, StreamPage, Tail, Topic,
@@ -230,8 +230,25 @@ pub trait BackendExt: Backend {
             }
             let submitted = self.call(submit).await?;
             let flow_id = submitted.flow_id;
-            while large && self.call(CascadeCompletion { flow_id }).await?.more {}
+            while large && carry_on(self, flow_id).await? {}
             Ok(submitted)
+        }
+    }
+
+    /// Removes a flow that has ended, with all its members. Should this process end in between, an engine
+    /// carries it on.
+    fn delete_flow(
+        &self,
+        flow_id: FlowId,
+    ) -> impl Future<Output = Result<Deleted, EngineError>> + Send
+    where
+        Self: Sync,
+    {
+        async move {
+            let deleted = self.call(DeleteFlow { flow_id }).await?;
+            // A server has done so before it answers.
+            while self.acts().is_none() && carry_on(self, flow_id).await? {}
+            Ok(deleted)
         }
     }
 
@@ -257,7 +274,7 @@ pub trait BackendExt: Backend {
                     let detail = "the cancel stands; its members are still being cancelled";
                     return Err(EngineError::Timeout { detail: detail.to_owned() });
                 }
-                if !self.call(CascadeCompletion { flow_id }).await?.more {
+                if !carry_on(self, flow_id).await? {
                     cancelled.scheduled = 0;
                 }
             }
@@ -318,6 +335,15 @@ pub trait BackendExt: Backend {
 }
 
 impl<B: Backend + ?Sized> BackendExt for B {}
+
+/// Does a share of what a flow has left: whether there is more. One that is gone has nothing left.
+async fn carry_on<B: Backend + ?Sized>(backend: &B, flow_id: FlowId) -> Result<bool, EngineError> {
+    match backend.call(CascadeCompletion { flow_id }).await {
+        Ok(cascaded) => Ok(cascaded.more),
+        Err(error) if error.code() == Code::FlowNotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
 
 /// A stretch of the event log.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,7 +19,16 @@ pub fn encode<T: Serialize>(scope: &str, position: &T) -> String {
 
 /// Reads the position of a cursor that was made for the same question.
 pub fn decode<T: DeserializeOwned>(scope: &str, text: &str) -> Result<T, Refusal> {
-    if text.len() > limits::CURSOR_BYTES {
+    decode_within(limits::CURSOR_BYTES, scope, text)
+}
+
+/// The same of a cursor that may be longer than others.
+pub fn decode_within<T: DeserializeOwned>(
+    bytes_most: usize,
+    scope: &str,
+    text: &str,
+) -> Result<T, Refusal> {
+    if text.len() > bytes_most {
         return Err(invalid("cursor is too long"));
     }
     let bytes = text

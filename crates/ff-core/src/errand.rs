@@ -10,7 +10,7 @@ use crate::error::{Code, EngineError};
 use crate::id::{BudgetId, ExecutionId, Namespace, QuotaPolicyId, WorkerInstanceId};
 use crate::limits;
 use crate::operation::{
-    AdmissionVoided, AttachBudget, BudgetErrand, Command, ConfirmAdmission, Errand,
+    AdmissionVoided, AttachBudget, BudgetErrand, Command, ConfirmAdmission, Errand, HeldBy,
     NoteCancellations, ReleaseAdmission, Reply, SettleBudget, SettleSlots, SettleWaking, SlotEnd,
     Unblock, Unblocked, VoidAdmission,
 };
@@ -53,7 +53,12 @@ pub async fn carry_out_noted<B: Backend + ?Sized>(backend: &B) {
         if errands.is_empty() {
             return;
         }
-        for errand in &errands {
+        // Of a crowd that was leased together, windows hear together.
+        let entering: Vec<_> = errands.iter().flat_map(entering).collect();
+        if !entering.is_empty() {
+            backend.apply(entering).await;
+        }
+        for errand in errands.iter().filter(|errand| !matches!(errand, Errand::Enter { .. })) {
             // What fails is told again by a tick.
             let _ = carry_out(backend, errand).await;
         }
@@ -68,6 +73,9 @@ pub async fn carry_out<B: Backend + ?Sized>(
 ) -> Result<(), EngineError> {
     match errand {
         Errand::GiveBack { execution_id, slots } => give_back(backend, *execution_id, slots).await,
+        Errand::Enter { .. } => {
+            backend.apply(entering(errand)).await.into_iter().try_for_each(settled)
+        }
         Errand::LetGo { quota_policy_id, execution_ids } => {
             let_go(backend, *quota_policy_id, execution_ids).await
         }
@@ -87,6 +95,18 @@ pub async fn carry_out<B: Backend + ?Sized>(
         | Errand::TakeLeases(_)
         | Errand::CarryOn { .. } => Ok(()),
     }
+}
+
+/// Tells windows of a lease that has begun.
+fn entering(errand: &Errand) -> Vec<Command> {
+    let Errand::Enter { execution_id, lease_epoch, quota_policy_ids } = errand else {
+        return Vec::new();
+    };
+    let slot = SlotId { execution_id: *execution_id, lease_epoch: *lease_epoch };
+    let enter = |&quota_policy_id| {
+        ConfirmAdmission { quota_policy_id, slot, by: HeldBy::Lease, restore: None }.into()
+    };
+    quota_policy_ids.iter().map(enter).collect()
 }
 
 async fn tell<B: Backend + ?Sized>(
@@ -127,7 +147,7 @@ async fn lift<B: Backend + ?Sized>(
     lifted: &[LimitId],
 ) -> Result<(), EngineError> {
     for limit in lifted {
-        unblock::let_go(backend, namespace, *limit, limits::CLAIM_TASKS).await?;
+        unblock::let_go(backend, namespace, *limit, limits::CLAIM_TASKS, |_| false).await?;
     }
     Ok(())
 }
@@ -170,8 +190,8 @@ async fn let_go<B: Backend + ?Sized>(
     for (id, reply) in execution_ids.iter().zip(replies) {
         match reply {
             Ok(Reply::Unblock(Unblocked { claimable: true })) => let_go.push(*id),
-            Err(error) if error.refusal().is_none() => return Err(error),
-            // It is gone, was not waiting, or cannot be claimed for another reason.
+            Err(error) if error.refusal().is_none() && !error.is_bug() => return Err(error),
+            // It is gone, is broken, was not waiting, or cannot be claimed for another reason.
             _ => idle.push(*id),
         }
     }
@@ -194,12 +214,12 @@ async fn ask<B: Backend + ?Sized>(
         quota_policy_id: Some(quota_policy_id),
     });
     let replies = backend.apply(questions.map(Command::from).collect()).await;
+    let confirm = |slot, by| ConfirmAdmission { quota_policy_id, slot, by, restore: None }.into();
     let mut commands = Vec::with_capacity(slots.len());
     for (&slot, reply) in slots.iter().zip(replies) {
         commands.push(match reply {
-            Ok(Reply::VoidAdmission(AdmissionVoided::Lives)) => {
-                ConfirmAdmission { quota_policy_id, slot, restore: None }.into()
-            }
+            Ok(Reply::VoidAdmission(AdmissionVoided::Leased)) => confirm(slot, HeldBy::Lease),
+            Ok(Reply::VoidAdmission(AdmissionVoided::Granted)) => confirm(slot, HeldBy::Grant),
             Ok(Reply::VoidAdmission(AdmissionVoided::Never)) => {
                 ReleaseAdmission { quota_policy_id, slot, why: SlotEnd::NeverLeased }.into()
             }

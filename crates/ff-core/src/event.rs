@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{FlowId, Home, Kind, LaneId, Namespace, Subject, WorkerInstanceId};
+use crate::id::{
+    FlowId, Home, HomeFamily, Kind, LaneId, Namespace, PartitionFamily, Subject, WorkerInstanceId,
+};
 use crate::state::{Body, Document, Execution, Outcome};
 use crate::tags::Tags;
 use crate::time::TimestampMs;
@@ -116,6 +118,19 @@ event_kinds! {
     BudgetHardLimit = 41, "budget.hard_limit";
     BudgetReset = 42, "budget.reset";
     BulkChanged = 43, "bulk.changed";
+}
+
+impl EventKind {
+    /// The homes whose logs hold events of this kind.
+    pub fn homes(self) -> HomeFamily {
+        let (of, _) = self.as_str().split_once('.').unwrap_or_default();
+        match of {
+            "budget" => HomeFamily::Partitions(PartitionFamily::Budget),
+            "worker" | "lane" | "namespace" => HomeFamily::Namespaces,
+            "bulk" => HomeFamily::Global,
+            _ => HomeFamily::Partitions(PartitionFamily::Flow),
+        }
+    }
 }
 
 /// What the log keeps of one transition.
@@ -243,5 +258,27 @@ impl From<u64> for Detail {
 impl From<u32> for Detail {
     fn from(number: u32) -> Self {
         Self::Number(number.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_is_known_to_stand_in_its_homes() {
+        let of_executions = HomeFamily::Partitions(PartitionFamily::Flow);
+        let of = |kind: &EventKind| kind.as_str().split('.').next().unwrap_or("");
+        let among = |kinds: &mut dyn Iterator<Item = &EventKind>| -> BTreeSet<_> {
+            kinds.map(of).collect()
+        };
+        let mut there = EventKind::ALL.iter().filter(|kind| kind.homes() == of_executions);
+        let expected = ["edge", "execution", "flow", "signal", "waitpoint"];
+        assert_eq!(among(&mut there), BTreeSet::from(expected));
+        let mut elsewhere = EventKind::ALL.iter().filter(|kind| kind.homes() != of_executions);
+        let expected = ["budget", "bulk", "lane", "namespace", "worker"];
+        assert_eq!(among(&mut elsewhere), BTreeSet::from(expected));
     }
 }

@@ -10,6 +10,8 @@
 //! - [`errand`]: what a step in one home means for another, carried out.
 //! - [`routes`]: what waits for a worker that can run it is let go once there is one.
 //! - [`unblock`]: what limits keep back is let go once they have room.
+//! - [`each`](mod@each): the same step on many, of which some may be broken.
+//! - [`shared_look`]: one looks at a store for all who want to know the same.
 //! - [`error`]: refusals, faults and bugs with stable codes.
 //!
 //! No rule knows a clock, a random number or a runtime: time and ids are arguments. Only what is
@@ -22,6 +24,7 @@ pub mod capability;
 mod check;
 pub mod content;
 pub mod cursor;
+pub mod each;
 pub mod errand;
 pub mod error;
 pub mod event;
@@ -39,6 +42,7 @@ pub mod read;
 pub mod recent;
 pub mod rota;
 pub mod routes;
+pub mod shared_look;
 mod spared;
 pub mod state;
 pub mod summary;

@@ -202,6 +202,10 @@ pub const ROUTE_BATCH: u32 = 100;
 pub const RECONCILE_BATCH: u32 = 100;
 /// Members that are counted for a check of their flow; larger flows are counted by an audit only.
 pub const RECONCILE_MEMBERS: u32 = 1000;
+/// Attempts of an execution whose usage a ledger tells apart, the newest.
+pub const LEDGER_ATTEMPTS: usize = 32;
+/// Pages of ledgers, 64 executions each, that one step compares with the usage of their budget.
+pub const RECOUNT_PAGES: u64 = 8;
 /// Upstreams or holders that an explanation names.
 pub const EXPLAIN_ITEMS: u32 = 16;
 /// Workers that are looked at to explain where an execution stands.

@@ -2,6 +2,7 @@
 
 use crate::backend::Backend;
 use crate::capability::Capabilities;
+use crate::each::Each;
 use crate::error::EngineError;
 use crate::id::{LaneId, Namespace};
 use crate::limits;
@@ -24,7 +25,7 @@ pub(crate) async fn welcome<B: Backend + ?Sized>(
     let mut done = 0;
     for lane in lanes {
         let covers = |route: &Route| offered.covers(&route.required);
-        done += let_go(backend, namespace, Some(lane), limits::CLAIM_TASKS, covers).await?;
+        done += let_go(backend, namespace, Some(lane), limits::CLAIM_TASKS, covers).await?.done;
     }
     Ok(done)
 }
@@ -38,30 +39,34 @@ pub async fn is_any_unrouted<B: Backend + ?Sized>(
 }
 
 /// Lets go what waits for a worker on a route that is covered, of one lane or of all, until there
-/// are `most`. Says how many there were. A route that is not covered costs one look, however many
-/// wait there.
+/// are `most`. A route that is not covered costs one look, however many wait there.
 pub async fn let_go<B: Backend + ?Sized>(
     backend: &B,
     namespace: &Namespace,
     lane: Option<&LaneId>,
     most: u32,
     covers: impl Fn(&Route) -> bool + Send,
-) -> Result<u32, EngineError> {
-    let (mut done, mut behind, mut limit) = (0, None, 1);
-    while done < most {
-        let found = unrouted(backend, namespace, lane, behind.as_ref(), limit).await?;
-        let Some(first) = found.first() else { break };
-        let passed_over = first.route.clone();
-        let covered = found.iter().take_while(|it| covers(&it.route)).map(|it| it.execution_id);
+) -> Result<Each, EngineError> {
+    let (mut all, mut behind, mut limit) = (Each::default(), None, 1);
+    while all.done < most {
+        // What is broken stays in the list, in front of the others.
+        let asked = limits::PAGE_MAX.min(limit + all.passed_over());
+        let found = unrouted(backend, namespace, lane, behind.as_ref(), asked).await?;
+        let Some(last) = found.last() else { break };
+        let sound = found.iter().filter(|it| !all.has_broken(it.execution_id));
+        let sound: Vec<_> = sound.collect();
+        let next = sound.first().map_or(&last.route, |first| &first.route);
+        let covered = sound.iter().take_while(|it| covers(&it.route)).map(|it| it.execution_id);
         let freed = unblock(backend, covered, AdmissionReason::Route).await?;
-        done += freed;
+        let reached = freed.done + freed.passed_over();
+        all.add(freed);
         // Those who were let go have left the list, so the next look begins where this one did.
-        (behind, limit) = match freed {
-            0 => (Some(passed_over), 1),
-            _ => (behind, limits::ROUTE_BATCH.min(most.saturating_sub(done)).max(1)),
+        (behind, limit) = match reached {
+            0 => (Some(next.clone()), 1),
+            _ => (behind, limits::ROUTE_BATCH.min(most.saturating_sub(all.done)).max(1)),
         };
     }
-    Ok(done)
+    Ok(all)
 }
 
 async fn unrouted<B: Backend + ?Sized>(

@@ -33,6 +33,8 @@ pub enum Counted {
     SiblingDispatched,
     /// What became of it, by [`SiblingDisposition`].
     SiblingDisposed,
+    /// An invariant was found not to hold on the way, by its name.
+    Violation,
 }
 
 /// How an attempt has ended.
@@ -124,6 +126,12 @@ impl Tally {
     pub fn add_changed<'a>(&self, executions: impl IntoIterator<Item = &'a Changed>) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         executions.into_iter().for_each(|changed| counts.add_execution(changed));
+    }
+
+    /// Adds an invariant that a store found not to hold, as `I10`.
+    pub fn add_violation(&self, invariant: &'static str) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.count(Counted::Violation, invariant);
     }
 
     /// Adds what was counted elsewhere.

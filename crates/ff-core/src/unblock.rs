@@ -5,6 +5,7 @@
 //! kept back again by the next claim.
 
 use crate::backend::{Backend, BackendExt};
+use crate::each::{Each, each};
 use crate::error::EngineError;
 use crate::id::{ExecutionId, Namespace};
 use crate::limits;
@@ -12,26 +13,28 @@ use crate::operation::{Command, Reply, Unblock};
 use crate::read::{Limited, ListLimited, Page, Question};
 use crate::state::{AdmissionReason, LimitId};
 
-/// Lets go whom a limit keeps back, longest first, until there are `most`. Says how many there were.
+/// Lets go whom a limit keeps back, longest first, until there are `most`. Whom `passes` names stays.
 pub async fn let_go<B: Backend + ?Sized>(
     backend: &B,
     namespace: &Namespace,
     by: LimitId,
     most: u32,
-) -> Result<u32, EngineError> {
-    let (mut done, mut cursor) = (0, None);
-    while done < most {
-        let limit = limits::PAGE_MAX.min(most - done);
+    passes: impl Fn(ExecutionId) -> bool + Send,
+) -> Result<Each, EngineError> {
+    let (mut all, mut cursor) = (Each::default(), None);
+    while all.done < most {
+        let limit = limits::PAGE_MAX.min(most - all.done);
         let (namespace, by_it) = (namespace.clone(), Some(by));
         let question = ListLimited { namespace, by: by_it, behind: None, cursor, limit };
         let page = backend.ask(question).await?;
-        done += unblock(backend, page.items.iter().map(|it| it.execution_id), by.reason()).await?;
+        let ids = page.items.iter().map(|it| it.execution_id).filter(|id| !passes(*id));
+        all.add(unblock(backend, ids, by.reason()).await?);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
         }
     }
-    Ok(done)
+    Ok(all)
 }
 
 /// Who has been kept back longest by the next limit behind this one.
@@ -62,27 +65,13 @@ pub(crate) async fn first_items<B: Backend + ?Sized, Q: Question<Answer = Page<T
     }
 }
 
-/// Lets these go: how many had not been yet.
+/// Lets these go, of whom some may have been already.
 pub(crate) async fn unblock<B: Backend + ?Sized>(
     backend: &B,
     ids: impl Iterator<Item = ExecutionId>,
     reason: AdmissionReason,
-) -> Result<u32, EngineError> {
+) -> Result<Each, EngineError> {
     let expected = reason.blocking_reason();
-    let commands: Vec<_> =
-        ids.map(|execution_id| Command::from(Unblock { execution_id, expected })).collect();
-    if commands.is_empty() {
-        return Ok(0);
-    }
-    let mut freed = 0;
-    for reply in backend.apply(commands).await {
-        match reply {
-            Ok(Reply::Unblock(_)) => freed += 1,
-            Ok(_) => {}
-            // Somebody else was faster.
-            Err(error) if error.refusal().is_some() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(freed)
+    let commands = ids.map(|execution_id| Command::from(Unblock { execution_id, expected }));
+    each(backend, commands.collect(), |reply| matches!(reply, Reply::Unblock(_))).await
 }

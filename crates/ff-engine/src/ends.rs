@@ -13,11 +13,11 @@ use ff_core::id::{ExecutionId, FlowId, Namespace, Subject};
 use ff_core::limits;
 use ff_core::partition::PartitionConfig;
 use ff_core::read::{EventFilter, Follow, From, Subscription};
+use ff_core::shared_look::SharedLook;
 use ff_core::tails::Tails;
 use tokio::time::Instant;
 
 use crate::service::Shutdown;
-use crate::shared_look::SharedLook;
 
 /// How long the follower looks before it asks whether anybody still waits.
 const LOOK: Duration = Duration::from_secs(5);

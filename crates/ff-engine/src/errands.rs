@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ff_core::backend::{Backend, Pending};
+use ff_core::each::Broken;
 use ff_core::error::EngineError;
 use ff_core::id::{DocumentId, Subject};
 use ff_core::operation::{Errand, LostWorker, ScannerFilter};
@@ -91,9 +92,10 @@ impl Outbox {
                 Turn::Try => {}
             }
             match acts::carry_out(backend, errand).await {
-                Ok(()) => {
+                Ok(broken) => {
                     self.strikes.succeeded(&owed);
                     result.processed += 1;
+                    result.errors += tell_of(&broken);
                 }
                 Err(error) => {
                     self.strikes.failed(&owed, &error, Instant::now());
@@ -106,9 +108,19 @@ impl Outbox {
     }
 }
 
+/// Tells of what was passed over: how many there were.
+pub(crate) fn tell_of(broken: &[Broken]) -> u32 {
+    for Broken { execution_id, error } in broken {
+        tracing::error!(%execution_id, %error, "an execution is broken and was passed over");
+    }
+    u32::try_from(broken.len()).unwrap_or(u32::MAX)
+}
+
 fn owed(errand: &Errand, config: &PartitionConfig) -> Owed {
     let of: Subject = match errand {
-        Errand::GiveBack { execution_id, .. } => (*execution_id).into(),
+        Errand::GiveBack { execution_id, .. } | Errand::Enter { execution_id, .. } => {
+            (*execution_id).into()
+        }
         Errand::LetGo { quota_policy_id, .. } | Errand::Ask { quota_policy_id, .. } => {
             DocumentId::quota_policy(*quota_policy_id, config).into()
         }

@@ -6,8 +6,7 @@
 //! check, which tells what no worker can run, the trimmer, which removes what is past its retention,
 //! and reconcilers, which compare records with what lists them.
 //! [`SCANNERS`] names them all, [`Report`] tells how they fare. [`acts`] are what callers do in
-//! several steps, [`Ends`] is how to wait for an execution or a flow to end, [`SharedLook`] is
-//! how many ask the store once.
+//! several steps, [`Ends`] is how to wait for an execution or a flow to end.
 
 pub mod acts;
 mod brake;
@@ -20,7 +19,6 @@ mod report;
 mod routes;
 mod scanner;
 mod service;
-mod shared_look;
 mod spread;
 mod strikes;
 mod table;
@@ -35,7 +33,6 @@ pub use report::{DURATION_BOUNDS, EdgeCancel, Report, ScannerStatus};
 pub use routes::{Checked, RouteCheck};
 pub use scanner::{ScanResult, Scanner};
 pub use service::Shutdown;
-pub use shared_look::SharedLook;
 pub use spread::scan_cursor_seed;
 pub use table::{Intervals, Known, SCANNERS, UnknownScanner};
 pub use unblock::{LimitCheck, UnblockScanner};

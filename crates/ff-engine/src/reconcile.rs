@@ -14,7 +14,7 @@ use ff_core::limits;
 use ff_core::operation::{Part, Reconcile, Reconciled, ScannerFilter};
 use ff_core::state::DueKind;
 
-use crate::acts::SlotCheck;
+use crate::acts::{LedgerCheck, SlotCheck};
 use crate::options::EngineOptions;
 use crate::report::{EdgeCancel, Report};
 use crate::scanner::{ScanResult, Scanner};
@@ -43,13 +43,18 @@ pub(crate) struct Reconciler {
     /// The part it is at, and where in it.
     at: usize,
     cursor: Option<String>,
-    /// Beside its parts it compares leases with their slots.
+    /// Beside its parts it compares leases with their slots, or budgets with their ledgers.
     slots: Option<SlotCheck>,
+    ledgers: Option<LedgerCheck>,
 }
 
 impl Reconciler {
     pub(crate) fn of_budgets(options: &EngineOptions) -> Self {
-        Self::new(options, (BUDGETS, &[]), &[Part::Documents(DocumentKind::Budget)])
+        let parts = const { &[Part::Documents(DocumentKind::Budget)] };
+        // A budget has no tags.
+        let all = options.filter.tag.is_none();
+        let ledgers = all.then(|| LedgerCheck::new(options.filter.namespace.clone()));
+        Self { ledgers, ..Self::new(options, (BUDGETS, &[]), parts) }
     }
 
     pub(crate) fn of_quotas(options: &EngineOptions) -> Self {
@@ -85,8 +90,9 @@ impl Reconciler {
     ) -> Self {
         let intervals = others.iter().map(|name| options.intervals.of(name));
         let interval = intervals.fold(options.intervals.of(name), Duration::min);
-        let (filter, at, cursor, slots) = (options.filter.clone(), 0, None, None);
-        Self { name, others, interval, filter, parts, at, cursor, slots }
+        let (filter, at, cursor) = (options.filter.clone(), 0, None);
+        let (slots, ledgers) = (None, None);
+        Self { name, others, interval, filter, parts, at, cursor, slots, ledgers }
     }
 
     async fn page(
@@ -111,6 +117,11 @@ impl Reconciler {
         if let Some(slots) = &mut self.slots {
             let done = slots.page(backend, limits::RECONCILE_BATCH, true).await?;
             checked += done.found.checked;
+            self.tell(report, &done, Duration::ZERO);
+        }
+        if let Some(ledgers) = &mut self.ledgers {
+            // Those that are looked at were counted as records.
+            let done = ledgers.page(backend, limits::RECONCILE_BATCH, true).await?;
             self.tell(report, &done, Duration::ZERO);
         }
         let processed = u32::try_from(checked).unwrap_or(u32::MAX);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ff_core::backend::{Backend, BackendExt, Pending};
+use ff_core::each::each;
 use ff_core::error::EngineError;
 use ff_core::id::Namespace;
 use ff_core::limits;
@@ -24,6 +25,7 @@ use ff_core::state::{AdmissionReason, Route};
 use ff_core::time::TimestampMs;
 use tokio::sync::Notify;
 
+use crate::errands::tell_of;
 use crate::options::EngineOptions;
 use crate::report::Report;
 use crate::scanner::{ScanResult, Scanner};
@@ -59,9 +61,9 @@ pub struct RouteCheck {
 pub struct Checked {
     pub blocked: u32,
     pub let_go: u32,
-    /// Namespaces that could not be looked at.
+    /// Namespaces that could not be looked at, and executions that are broken.
     pub errors: u32,
-    /// Namespaces that keep failing and were passed over.
+    /// Those that keep failing and were passed over.
     pub skipped: u32,
     /// When there is more to do, should that be soon.
     pub next_in_ms: Option<u64>,
@@ -328,18 +330,11 @@ async fn block_front(
         let (reason, detail) = (AdmissionReason::Route.blocking_reason(), detail.clone());
         Command::from(BlockForAdmission { execution_id, reason, detail, by: None })
     };
-    let mut blocked = 0;
-    for reply in backend.apply(queued.iter().map(block).collect()).await {
-        match reply {
-            Ok(Reply::BlockForAdmission(Settled::Done)) => blocked += 1,
-            Ok(_) => {}
-            // It has left its queue meanwhile.
-            Err(error) if error.refusal().is_some() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    checked.blocked += blocked;
-    checked.look_on_after(blocked);
+    let is_done = |reply: &Reply| matches!(reply, Reply::BlockForAdmission(Settled::Done));
+    let blocked = each(backend, queued.iter().map(block).collect(), is_done).await?;
+    checked.blocked += blocked.done;
+    checked.errors += tell_of(&blocked.broken);
+    checked.look_on_after(blocked.done);
     let is_left = queued.len() >= limit as usize;
     if is_left {
         checked.look_in(limits::ROUTE_LOOK_MS);
@@ -392,7 +387,9 @@ async fn let_go_in(
     let covers = |route: &Route| {
         offers.as_ref().is_none_or(|offers| offers.iter().any(|offer| offer.covers(route)))
     };
-    routes::let_go(backend, namespace, None, limits::ROUTE_BATCH, covers).await
+    let let_go = routes::let_go(backend, namespace, None, limits::ROUTE_BATCH, covers).await?;
+    checked.errors += tell_of(&let_go.broken);
+    Ok(let_go.done)
 }
 
 /// What the live workers of a namespace offer; none: there are too many to look at.

@@ -150,10 +150,10 @@ impl Timers {
                 return Ok(());
             }
             let ticked = backend.call(Tick { home: home.clone(), most }).await?;
-            round.homes += usize::from(tick == 0 && !ticked.fired.is_empty());
-            if tick == 0 {
-                round.result.errors += ticked.broken;
-            }
+            // What is broken rests from now on, and what stands behind it has its turn.
+            let goes_on = !ticked.fired.is_empty() || ticked.broken > 0;
+            round.homes += usize::from(tick == 0 && goes_on);
+            round.result.errors += ticked.broken;
             for (kind, count) in &ticked.fired {
                 report.add(kind.scanner(), *count);
                 round.result.processed += count;
@@ -165,7 +165,7 @@ impl Timers {
                 }
             }
             errands::tell(&self.found, ticked.errands);
-            if !ticked.more || ticked.fired.is_empty() {
+            if !ticked.more || !goes_on {
                 return Ok(());
             }
         }

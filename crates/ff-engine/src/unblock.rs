@@ -4,11 +4,13 @@
 //! window that opens. This finds whom it missed, such as one that was kept back a moment later. Who
 //! stands behind which limit is a list, so a round asks each limit once, however many it keeps back.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use ff_core::backend::{Backend, BackendExt, Pending};
+use ff_core::each::Broken;
 use ff_core::error::EngineError;
-use ff_core::id::{Namespace, QuotaPolicyId};
+use ff_core::id::{ExecutionId, Namespace, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::ScannerFilter;
 use ff_core::read::{DescribeQuotaPolicy, GetBudgetStatus, Limited, ListFleets, ReadStanding};
@@ -16,10 +18,13 @@ use ff_core::state::LimitId;
 use ff_core::time::TimestampMs;
 use ff_core::unblock;
 
+use crate::errands::tell_of;
 use crate::options::EngineOptions;
 use crate::report::Report;
 use crate::routes::Checked;
 use crate::scanner::{ScanResult, Scanner};
+use crate::strikes::{Strikes, Turn};
+use crate::table::Intervals;
 
 pub(crate) const NAME: &str = "unblock";
 
@@ -30,11 +35,13 @@ const LIMITS_MOST: u32 = 256;
 const LOOKED_AT_AGAIN: u32 = 10;
 
 /// Where the rounds of one engine go on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LimitCheck {
     /// Only in this one.
     namespace: Option<Namespace>,
     stopped_at: Option<(Namespace, LimitId)>,
+    /// Those that could not be let go.
+    strikes: Strikes<ExecutionId>,
 }
 
 /// Looks every `interval`, and at once again while there is more.
@@ -57,7 +64,7 @@ impl UnblockScanner {
     /// Looks in the namespace of the filter. With a tag it looks at nothing: those who stand behind a
     /// limit are many, and it cannot be told by one whether the tag fits.
     pub fn with_filter(interval: Duration, filter: ScannerFilter) -> Self {
-        Self { interval, check: LimitCheck::new(filter.namespace.clone()), filter }
+        Self { interval, check: LimitCheck::new(interval, filter.namespace.clone()), filter }
     }
 
     pub(crate) fn of(options: &EngineOptions) -> Self {
@@ -99,9 +106,15 @@ impl Scanner for UnblockScanner {
     }
 }
 
+impl Default for LimitCheck {
+    fn default() -> Self {
+        Self::new(Intervals::default().of(NAME), None)
+    }
+}
+
 impl LimitCheck {
-    fn new(namespace: Option<Namespace>) -> Self {
-        Self { namespace, stopped_at: None }
+    fn new(interval: Duration, namespace: Option<Namespace>) -> Self {
+        Self { namespace, stopped_at: None, strikes: Strikes::new(interval) }
     }
 
     /// Lets go whom limits keep back without need, wherever there are workers.
@@ -122,7 +135,8 @@ impl LimitCheck {
                     _ => None,
                 };
                 // One that fails leaves the others their turn.
-                match look_in(backend, namespace, behind, &mut left, &mut checked).await {
+                let looked = self.look_in(backend, namespace, behind, &mut left, &mut checked);
+                match looked.await {
                     Ok(None) => {}
                     Ok(Some(limit)) => {
                         self.stopped_at = Some((namespace.clone(), limit));
@@ -138,40 +152,61 @@ impl LimitCheck {
             }
         }
     }
-}
 
-/// Looks at the limits of a namespace: at which it stopped, should there be more.
-async fn look_in(
-    backend: &dyn Backend,
-    namespace: &Namespace,
-    mut behind: Option<LimitId>,
-    left: &mut u32,
-    checked: &mut Checked,
-) -> Result<Option<LimitId>, EngineError> {
-    while let Some(first) = unblock::next_limited(backend, namespace, behind).await? {
-        if *left == 0 {
-            return Ok(behind);
-        }
-        *left -= 1;
-        behind = Some(first.by);
-        // One that cannot be asked keeps back whom it keeps back.
-        match let_go(backend, namespace, first).await {
-            Ok(let_go) => {
-                checked.let_go += let_go;
-                checked.look_on_after(let_go);
+    /// Looks at the limits of a namespace: at which it stopped, should there be more.
+    async fn look_in(
+        &mut self,
+        backend: &dyn Backend,
+        namespace: &Namespace,
+        mut behind: Option<LimitId>,
+        left: &mut u32,
+        checked: &mut Checked,
+    ) -> Result<Option<LimitId>, EngineError> {
+        while let Some(first) = unblock::next_limited(backend, namespace, behind).await? {
+            if *left == 0 {
+                return Ok(behind);
             }
-            Err(_) => checked.errors += 1,
+            *left -= 1;
+            behind = Some(first.by);
+            // One that cannot be asked keeps back whom it keeps back.
+            match self.let_go(backend, namespace, first, checked).await {
+                Ok(let_go) => {
+                    checked.let_go += let_go;
+                    checked.look_on_after(let_go);
+                }
+                Err(_) => checked.errors += 1,
+            }
         }
+        Ok(None)
     }
-    Ok(None)
+
+    /// Lets go whom one limit keeps back without need: how many. `first` has waited longest.
+    async fn let_go(
+        &mut self,
+        backend: &dyn Backend,
+        namespace: &Namespace,
+        first: Limited,
+        checked: &mut Checked,
+    ) -> Result<u32, EngineError> {
+        let most = most(backend, first).await?;
+        let (now, skipped) = (Instant::now(), AtomicU32::new(0));
+        let passes = |id| {
+            let turn = self.strikes.turn(&id, now);
+            skipped.fetch_add(u32::from(turn == Turn::Skip), Ordering::Relaxed);
+            turn != Turn::Try
+        };
+        let let_go = unblock::let_go(backend, namespace, first.by, most, passes).await?;
+        checked.skipped += skipped.into_inner();
+        checked.errors += tell_of(&let_go.broken);
+        for Broken { execution_id, error } in &let_go.broken {
+            self.strikes.failed(execution_id, error, now);
+        }
+        Ok(let_go.done)
+    }
 }
 
-/// Lets go whom one limit keeps back without need. `first` has waited longest.
-async fn let_go(
-    backend: &dyn Backend,
-    namespace: &Namespace,
-    first: Limited,
-) -> Result<u32, EngineError> {
+/// How many of those that one limit keeps back may go.
+async fn most(backend: &dyn Backend, first: Limited) -> Result<u32, EngineError> {
     let now = backend.server_time_ms().await?;
     let room = match first.by {
         LimitId::Budget(budget_id) => {
@@ -184,12 +219,11 @@ async fn let_go(
         }
         LimitId::Quota(id) => free(backend, id, now).await?,
     };
-    let most = match room {
+    Ok(match room {
         0 if !applies(backend, first).await? => UnblockScanner::BATCH_SIZE,
         0 if now.since(first.blocked_at) >= limits::LIMIT_PATIENCE_MS => LOOKED_AT_AGAIN,
         room => room.min(UnblockScanner::BATCH_SIZE),
-    };
-    unblock::let_go(backend, namespace, first.by, most).await
+    })
 }
 
 /// How many a quota policy has room for whom nobody in its line would take it from.

@@ -78,11 +78,12 @@ impl fmt::Debug for Collected {
 impl Collector for Collected {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut to = Text(&mut encoder);
-        let counts = self.store.get().map(|store| store.tally().counts());
-        to.tally(&counts.unwrap_or_default())?;
-        if let Some(engine) = self.engine.get() {
+        let counts = self.store.get().map(|store| store.tally().counts()).unwrap_or_default();
+        to.tally(&counts)?;
+        let engine = self.engine.get();
+        to.violations(&counts, engine.map(|it| it.violations()).unwrap_or_default())?;
+        if let Some(engine) = engine {
             to.scanners(&engine.status())?;
-            to.violations(&engine.violations())?;
             to.edge_cancels(engine)?;
         }
         let backlog = self.cancel_backlog.load(Ordering::Relaxed);
@@ -156,8 +157,13 @@ impl Text<'_, '_> {
         self.gauges("ff_scanner_lag_seconds", "How late the last visit found its oldest item", lags)
     }
 
-    fn violations(&mut self, found: &BTreeMap<&'static str, u64>) -> fmt::Result {
-        let found = found.iter().map(|(invariant, count)| ([("invariant", *invariant)], *count));
+    /// What scanners found, and what the store met on the way.
+    fn violations(&mut self, counts: &Counts, found: BTreeMap<&'static str, u64>) -> fmt::Result {
+        let mut all: BTreeMap<&str, u64> = found;
+        for (invariant, count) in counts.counted.get(&Counted::Violation).into_iter().flatten() {
+            *all.entry(invariant).or_default() += count;
+        }
+        let found = all.iter().map(|(invariant, count)| ([("invariant", *invariant)], *count));
         self.counters("ff_invariant_violations", "Invariants found not to hold", found)
     }
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Each is raised whenever the form of the record changes.
-const EXECUTION: u8 = 9;
-const DOCUMENT: u8 = 5;
+const EXECUTION: u8 = 10;
+const DOCUMENT: u8 = 6;
 const ATTEMPT: u8 = 4;
 const KEYRING: u8 = 2;
 const EVENT: u8 = 3;

@@ -25,6 +25,7 @@ pub const OPERATIONS: &[(&str, &str)] = &[
     ("resolve_dependency", ERRAND),
     ("cascade_completion", "the server carries flows on by itself"),
     ("record_spend", ERRAND),
+    ("recount_budget", "the server's engine compares usage with ledgers by itself"),
     ("attach_budget", ERRAND),
     ("settle_budget", ERRAND),
     ("end_for_budget", ERRAND),

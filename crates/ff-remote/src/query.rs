@@ -44,6 +44,7 @@ served! {
         ListFlowMembers => flow::members;
         ListFlowEdges => flow::edges;
         GetBudgetStatus => limit::budget;
+        ReadLedger => limit::ledger;
         ReadQuotaLimits => limit::quota_limits;
         DescribeNamespace => system::namespace;
         DescribeWorker => fleet::worker;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ff_api::system::AuditReport;
 use ff_core::backend::Backend;
 use ff_core::error::{Code, Refusal};
-use ff_engine::{Ends, SharedLook, Shutdown};
+use ff_core::shared_look::SharedLook;
+use ff_engine::{Ends, Shutdown};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use crate::cors::Origins;

@@ -13,14 +13,17 @@ use ff_core::error::{Code, EngineError, Refusal};
 use ff_core::id::KeyId;
 use ff_core::read::{GetKey, ListKeys};
 use ff_core::recent::Recent;
+use ff_core::shared_look::SharedLook;
 use ff_core::state::SecretHash;
-use ff_engine::SharedLook;
+use tokio::time::timeout;
 
 use crate::bucket::Bucket;
 use crate::caller::Caller;
 
 /// How long an answer counts. Twice in the second within which a deletion must be obeyed.
 const FRESH: Duration = Duration::from_millis(500);
+/// How long a look may take where the last answer will do.
+const PATIENCE: Duration = Duration::from_millis(300);
 /// Keys of one generation that are remembered.
 const REMEMBERED: usize = 10_000;
 /// Unknown ids that the store is asked for in a second.
@@ -108,19 +111,19 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Keys {
-    /// Whether the store has any key at all.
+    /// Whether the store has any key at all. Who does not answer for its keys makes none, so what was
+    /// found last counts until it does: a node that hangs stops nobody but its own.
     pub(crate) async fn any(&self, backend: &dyn Backend) -> Result<bool, EngineError> {
-        self.any
-            .ask(async {
-                let page = backend.ask(ListKeys { within: None, cursor: None, limit: 1 }).await?;
-                Ok(!page.items.is_empty())
-            })
-            .await
-    }
-
-    /// What was found last, however old.
-    pub(crate) fn last_any(&self) -> Option<bool> {
-        self.any.last().map(|(_, any)| any)
+        let asked = self.any.ask(async {
+            let page = backend.ask(ListKeys { within: None, cursor: None, limit: 1 }).await?;
+            Ok(!page.items.is_empty())
+        });
+        let Some((_, last)) = self.any.last() else { return asked.await };
+        match timeout(PATIENCE, asked).await {
+            Ok(Ok(any)) => Ok(any),
+            Ok(Err(error)) if !error.is_retryable() => Err(error),
+            _ => Ok(last),
+        }
     }
 
     /// The key with this id.
@@ -192,6 +195,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use ff_backend_sqlite::{SqliteOptions, SqliteStore};
+    use ff_core::backend::Upkeep as _;
     use ff_core::operation::CreateKey;
     use ff_core::state::Access;
 
@@ -216,6 +220,20 @@ mod tests {
         let told = tokio::join!(ask(), ask(), ask());
         assert_eq!(told, (Err(away()), Err(away()), Err(away())));
         assert_eq!(looks.into_inner(), 1);
+    }
+
+    /// A store that is closed answers nothing any more.
+    #[tokio::test]
+    async fn what_was_found_last_counts_while_the_store_is_away() {
+        let store = SqliteStore::open(SqliteOptions::memory()).unwrap();
+        store.shutdown_prepare(Duration::from_secs(5)).await.unwrap();
+        let keys = Keys::default();
+        assert!(keys.any(&store).await.is_err(), "nothing was found yet");
+        let long_ago = Instant::now().checked_sub(2 * FRESH).unwrap();
+        for last in [true, false] {
+            keys.any.tell(long_ago, last);
+            assert_eq!(keys.any(&store).await, Ok(last));
+        }
     }
 
     #[test]

@@ -52,6 +52,20 @@ pub(crate) fn nothing() -> Response {
     response
 }
 
+/// Marks an answer that holds nothing of the store.
+#[derive(Debug, Clone, Copy)]
+struct TellsNothing;
+
+/// The answer holds nothing of the store: whoever gets it need not be asked for their key again.
+pub(crate) fn telling_nothing(mut response: Response) -> Response {
+    response.extensions_mut().insert(TellsNothing);
+    response
+}
+
+pub(crate) fn tells_nothing(response: &Response) -> bool {
+    response.extensions().get::<TellsNothing>().is_some()
+}
+
 /// Adds a header, unless its value is none that can be sent.
 pub(crate) fn with(mut response: Response, name: HeaderName, value: &str) -> Response {
     if let Ok(value) = HeaderValue::from_str(value) {

@@ -25,6 +25,7 @@ use crate::call::{Body, Call};
 use crate::caller::Caller;
 use crate::cors::{self, Granted};
 use crate::failure::{self, Failed};
+use crate::reply;
 use crate::route::{Route, Takes};
 use crate::table;
 use crate::trace::{REQUEST_ID, Trace};
@@ -174,7 +175,7 @@ async fn run(
     let wait = call.wait;
     let response =
         within(timeout + wait + Duration::from_millis(route.lasts_ms), (route.run)(call)).await??;
-    if !wait.is_zero() {
+    if !wait.is_zero() && !reply::tells_nothing(&response) {
         auth::check_still(&app, caller).await?;
     }
     Ok(response)

@@ -255,7 +255,7 @@ pub fn stage_between(flow_id: FlowId, upstream: ExecutionId, downstream: Executi
     let kind = EdgeKind::SuccessOnly;
     let edge = NewEdge { upstream, downstream, kind, name: None, data_passing_ref: None };
     let edge_id = EdgeId::mint();
-    StageEdge { flow_id, edge_id, edge, expected_graph_revision: None, applies: false }
+    StageEdge { flow_id, edge_id, edge, expected_graph_revision: None, apply: false }
 }
 
 pub fn wait_children(task: &Task, children: Option<Vec<ExecutionId>>) -> WaitChildren {

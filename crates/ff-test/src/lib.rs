@@ -18,6 +18,7 @@
 //! - [`servers`]: private Valkey servers that a test may kill, pause and restart.
 //! - [`signalling`]: waitpoints, signals and suspends with defaults.
 //! - [`sound`]: what a store finds wrong with itself.
+//! - [`spoiled`]: a backend that fails as a test says.
 //! - [`waits`]: short words for suspensions, waitpoints and signals.
 //! - [`workload`]: callers that go on through faults, and a ledger of what they were told.
 
@@ -43,6 +44,7 @@ pub mod sdk;
 pub mod servers;
 pub mod signalling;
 pub mod sound;
+pub mod spoiled;
 pub mod stages;
 pub mod waits;
 pub mod workload;

@@ -11,8 +11,9 @@ use ff_core::id::{
 };
 use ff_core::limits;
 use ff_core::operation::{
-    Admission, AdmissionReleased, CheckAdmission, Command, CreateBudget, CreateQuotaPolicy,
-    RecordSpend, ReleaseAdmission, ReportUsage, ReportUsageAdmin, Spender, Tick,
+    Admission, AdmissionReleased, CheckAdmission, Command, ConfirmAdmission, CreateBudget,
+    CreateQuotaPolicy, HeldBy, RecordSpend, ReleaseAdmission, ReportUsage, ReportUsageAdmin,
+    Spender, Tick,
 };
 use ff_core::read::{BudgetStatus, DescribeQuotaPolicy, GetBudgetStatus, QuotaPolicyDescribed};
 use ff_core::state::{Breach, BudgetScope, Limits, QuotaSpec, SlotId};
@@ -152,6 +153,15 @@ impl World {
         (slot, self.act(check(id, slot)).await)
     }
 
+    /// The same, and the lease begins at once if there is a slot.
+    pub async fn begin(&self, id: QuotaPolicyId) -> (SlotId, Admission) {
+        let (slot, admission) = self.admit(id).await;
+        if let Admission::Admitted { .. } = admission {
+            self.act(confirm(id, slot)).await;
+        }
+        (slot, admission)
+    }
+
     pub async fn give_back(
         &self,
         quota_policy_id: QuotaPolicyId,
@@ -160,6 +170,14 @@ impl World {
         self.act(ReleaseAdmission::of_lease(quota_policy_id, slot)).await
     }
 }
+
+/// The lease of a slot is there.
+pub fn confirm(quota_policy_id: QuotaPolicyId, slot: SlotId) -> ConfirmAdmission {
+    ConfirmAdmission { quota_policy_id, slot, by: HeldBy::Lease, restore: None }
+}
+
+/// A slot, and no place in a window.
+pub const ADMITTED: Admission = Admission::Admitted { keeps_place: false };
 
 /// All that is due, in one step.
 pub fn tick() -> Tick {

@@ -6,12 +6,31 @@ use ff_core::id::DocumentKind;
 use ff_core::limits;
 use ff_core::operation::{Part, Reconcile, Reconciled, ScannerFilter};
 use ff_core::read::{Audit, Violation};
+use ff_engine::acts::LedgerCheck;
 
 /// All that an audit finds, and all that a check page by page does.
 pub async fn violations(backend: &dyn Backend) -> Result<Vec<Violation>, EngineError> {
     let mut found = backend.ask(Audit).await?.violations;
     found.extend(reconcile(backend, limits::PAGE_MAX).await?.found.violations);
+    // A server compares them itself.
+    if backend.acts().is_none() {
+        found.extend(ledgers(backend, false).await?.found.violations);
+    }
     Ok(found)
+}
+
+/// Every budget with its ledgers.
+pub async fn ledgers(backend: &dyn Backend, repair: bool) -> Result<Reconciled, EngineError> {
+    let (mut check, mut all) = (LedgerCheck::default(), Reconciled::default());
+    loop {
+        let page = check.page(backend, limits::PAGE_MAX, repair).await?;
+        all.found.checked += page.found.checked;
+        all.found.violations.extend(page.found.violations);
+        all.mended += page.mended;
+        if page.next_cursor.is_none() {
+            return Ok(all);
+        }
+    }
 }
 
 /// Every part of a store from its beginning to its end, in pages of at most so many.

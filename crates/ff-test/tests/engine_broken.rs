@@ -1,5 +1,4 @@
-//! Records of a SQLite file that cannot be read: what is due of them is told and passed over, and holds up
-//! nothing else.
+//! Records that cannot be read: what is due of them is told and passed over, and holds up nothing else.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
@@ -8,16 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_backend_sqlite::{Clock, ManualClock, SqliteOptions, SqliteStore};
+use ff_backend_valkey::ValkeyStore;
 use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::error::{Code, EngineError};
 use ff_core::id::{ExecutionId, Kind};
 use ff_core::operation::{GraphMember, Hold, Submit, SubmitFlow, Tick, Ticked};
-use ff_core::read::{Due, ReadState};
+use ff_core::read::{Due, EventFilter, Follow, From, ReadState};
 use ff_core::state::PublicState;
 use ff_core::time::TimestampMs;
 use ff_engine::{Engine, EngineOptions, Intervals, Shutdown};
 use ff_test::graphs::{create_flow, name};
 use ff_test::registered::registration_of;
+use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
 use ff_test::stages::BEGINNING;
 use ff_test::workload;
 use rusqlite::{Connection, params};
@@ -164,13 +165,106 @@ async fn broken_documents_hold_up_nothing() {
     assert_eq!(state(&*store, sound).await, PublicState::Waiting);
 }
 
+/// More broken records than a tick, or a look at a home, takes.
+const CROWD: usize = 1_100;
+
+/// A crowd of broken records is due; what is due behind them fires.
+async fn an_engine_gets_behind_a_crowd(store: Arc<dyn Backend>, sound: &[ExecutionId]) {
+    let mut intervals = Intervals::default();
+    // It takes out of the timers what no record says.
+    intervals.set("index_reconciler", Duration::from_secs(3600)).unwrap();
+    let options = EngineOptions { intervals, ..EngineOptions::default() };
+    let engine = Engine::new(Arc::clone(&store), options);
+    let report = engine.report();
+    let (stop, shutdown) = Shutdown::channel();
+    let engine = tokio::spawn(engine.run(shutdown));
+    for id in sound {
+        let fired = async {
+            while state(&*store, *id).await != PublicState::Waiting {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, fired).await.expect("it is held up by broken records");
+    }
+    let timers = report.status().into_iter().find(|status| status.name == "timers").unwrap();
+    assert!(timers.errors as usize >= CROWD, "each is told of: {timers:?}");
+    stop.send_replace(true);
+    tokio::time::timeout(PATIENCE, engine).await.unwrap().unwrap();
+}
+
+/// Delayed executions in one partition: a crowd, two behind it that are due soon after.
+fn crowd(backend: &dyn Backend, now: TimestampMs) -> (Vec<Submit>, Vec<Submit>) {
+    let partitions = backend.settings().partitions;
+    let in_one = |delay| Submit {
+        execution_id: ExecutionId::solo_in(7, &partitions),
+        ..submit(backend, now.after(delay))
+    };
+    let crowd = (0..CROWD).map(|_| in_one(CROWD_DELAY_MS)).collect();
+    (crowd, vec![in_one(CROWD_DELAY_MS + 1), in_one(CROWD_DELAY_MS + 1_500)])
+}
+
+/// Long enough to submit all of them, and to spoil them, however slow this machine is.
+const CROWD_DELAY_MS: u64 = 5_000;
+
+async fn submit_all(backend: &dyn Backend, submits: &[Submit]) -> Vec<ExecutionId> {
+    for part in submits.chunks(100) {
+        let commands = part.iter().cloned().map(Into::into).collect();
+        for reply in backend.apply(commands).await {
+            reply.unwrap();
+        }
+    }
+    submits.iter().map(|submit| submit.execution_id).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_gets_behind_a_crowd_of_broken_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ff.db");
+    let store = Arc::new(SqliteStore::open(SqliteOptions::file(&path)).unwrap());
+    let (broken, sound) = crowd(&*store, store.server_time_ms().await.unwrap());
+    let (broken, sound) = (submit_all(&*store, &broken).await, submit_all(&*store, &sound).await);
+    close(store).await;
+    spoil(&path, &broken);
+    let store = Arc::new(SqliteStore::open(SqliteOptions::file(&path)).unwrap());
+    an_engine_gets_behind_a_crowd(store, &sound).await;
+}
+
+async fn valkey_gets_behind_a_crowd(url: &str, server: &Server) {
+    let store = Arc::new(ValkeyStore::open(url.parse().unwrap()).await.unwrap());
+    let (broken, sound) = crowd(&*store, store.server_time_ms().await.unwrap());
+    let (broken, sound) = (submit_all(&*store, &broken).await, submit_all(&*store, &sound).await);
+    for id in broken {
+        let key = format!("ff:exec:{{fp:7}}:{}:core", id.uuid());
+        server.command(&["SET", &key, "broken"]).unwrap();
+    }
+    // A timer of nothing that could ever be there.
+    let timers = "ff:idx:{fp:7}:timers";
+    server.command(&["ZADD", timers, "1", "no name"]).unwrap();
+    let store = Arc::new(ValkeyStore::open(url.parse().unwrap()).await.unwrap());
+    an_engine_gets_behind_a_crowd(store, &sound).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn valkey_gets_behind_a_crowd_of_broken_records() {
+    let server = Server::start(ServerOptions::default());
+    valkey_gets_behind_a_crowd(&server.url(), &server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_gets_behind_a_crowd_of_broken_records() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    let owner = cluster.owner_of(cluster.slot_of("x{fp:7}"));
+    valkey_gets_behind_a_crowd(&cluster.url(), &cluster.nodes()[owner]).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_rests_over_broken_records_and_keeps_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ff.db");
     let store = Arc::new(SqliteStore::open(SqliteOptions::file(&path)).unwrap());
     let now = store.server_time_ms().await.unwrap();
-    let broken = delayed(&*store, now.after(1)).await;
+    // Late enough to be a delay however slow this machine is.
+    let broken = delayed(&*store, now.after(1_000)).await;
     close(store).await;
     spoil(&path, &[broken]);
     let store = Arc::new(SqliteStore::open(SqliteOptions::file(&path)).unwrap());
@@ -202,4 +296,27 @@ async fn an_engine_rests_over_broken_records_and_keeps_time() {
     assert_eq!(of("timers").errors, 1, "what rests is not tried again at once");
     stop.send_replace(true);
     tokio::time::timeout(PATIENCE, engine).await.unwrap().unwrap();
+}
+
+/// What was submitted first cannot be read: claims and followers go on behind it.
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_and_followers_go_on_behind_a_broken_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ff.db");
+    let store = Arc::new(SqliteStore::open(SqliteOptions::file(&path)).unwrap());
+    let now = store.server_time_ms().await.unwrap();
+    let broken = delayed(&*store, now).await;
+    let sound = delayed(&*store, now).await;
+    close(store).await;
+    spoil(&path, &[broken]);
+    let store = SqliteStore::open(SqliteOptions::file(&path)).unwrap();
+    let claim = workload::claim(0);
+    store.call(registration_of(&claim)).await.unwrap();
+    let tasks = store.claim(claim, Duration::ZERO).await.unwrap();
+    assert_eq!(tasks.iter().map(|task| task.execution_id).collect::<Vec<_>>(), [sound]);
+    let follow =
+        Follow { filter: EventFilter::default(), from: From::Start, limit: 10, each: false };
+    let told = store.events(follow, Duration::ZERO).await.unwrap();
+    let submitted = |id: ExecutionId| told.items.iter().filter(|it| it.event.subject == id).count();
+    assert_eq!((submitted(broken), submitted(sound)), (1, 2), "the one that is claimed twice");
 }

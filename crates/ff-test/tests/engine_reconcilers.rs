@@ -9,17 +9,17 @@ use std::time::Duration;
 use ff_backend_sqlite::{SqliteOptions, SqliteStore};
 use ff_backend_valkey::ValkeyStore;
 use ff_core::backend::{Backend, BackendExt, Upkeep};
-use ff_core::id::{ExecutionId, FlowId, Kind, Namespace};
+use ff_core::id::{BudgetId, ExecutionId, FlowId, Kind, Namespace};
 use ff_core::limits;
 use ff_core::operation::{
     Claim, GraphMember, Part, Reconcile, ReleaseAdmission, ScannerFilter, Submit, SubmitFlow,
 };
 use ff_core::policy::Policy;
-use ff_core::read::{Audit, DescribeFlow, DescribeQuotaPolicy};
+use ff_core::read::{Audit, DescribeFlow, DescribeQuotaPolicy, GetBudgetStatus};
 use ff_core::state::{Attached, MemberCounts};
-use ff_engine::{Engine, EngineOptions, Intervals, Shutdown};
+use ff_engine::{Engine, EngineOptions, Intervals, Report, Shutdown, acts};
 use ff_test::graphs::{create_flow, edge_of, name};
-use ff_test::limits::{cap, first_lease, quota};
+use ff_test::limits::{budget, cap, first_lease, quota, spend, usage};
 use ff_test::registered::registration_of;
 use ff_test::servers::{Server, ServerOptions};
 use ff_test::{sound, workload};
@@ -61,9 +61,15 @@ async fn counts(backend: &dyn Backend, flow_id: FlowId) -> MemberCounts {
     backend.ask(DescribeFlow { flow_id }).await.unwrap().unwrap().counts
 }
 
-/// An engine finds all of it and makes it right, without a word from anybody: how often an entry of a
-/// flow was removed.
-async fn is_made_right(backend: Arc<dyn Backend>) -> u64 {
+/// How much a scanner has told of. It tells when it is done with a page: a moment after it was mended.
+fn violations(report: &Report, scanner: &str) -> u64 {
+    let status = report.status().into_iter().find(|status| status.name == scanner);
+    status.map_or(0, |status| status.violations)
+}
+
+/// An engine finds all of it and makes it right, without a word from anybody; so many entries name a flow
+/// that is not there.
+async fn is_made_right(backend: Arc<dyn Backend>, stale: u64) {
     assert_ne!(backend.ask(Audit).await.unwrap().violations, []);
     let intervals = Intervals::all(Duration::from_millis(100));
     let engine =
@@ -72,24 +78,19 @@ async fn is_made_right(backend: Arc<dyn Backend>) -> u64 {
     let (stop, shutdown) = Shutdown::channel();
     let engine = tokio::spawn(engine.run(shutdown));
     let mended = async {
-        while !backend.ask(Audit).await.unwrap().violations.is_empty() {
+        let told = || {
+            let [_, completed, removed] = report.edge_cancels().map(|(_, count)| count);
+            let of_flows = violations(&report, "flow_projector") >= 1 && completed >= 1;
+            of_flows && removed >= stale && violations(&report, "index_reconciler") >= 2
+        };
+        while !told() || !backend.ask(Audit).await.unwrap().violations.is_empty() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, mended).await.expect("it is made right");
-    let violations = |name| {
-        let status = report.status().into_iter().find(|status| status.name == name);
-        status.map_or(0, |status| status.violations)
-    };
-    assert!(violations("index_reconciler") >= 2);
-    assert!(violations("flow_projector") >= 1);
-    let looks = report.edge_cancels().map(|(_, count)| count);
-    let [_, completed, stale] = looks;
-    assert!(completed >= 1, "the flow's entries were put right: {looks:?}");
+    tokio::time::timeout(PATIENCE, mended).await.expect("it is made right and told");
     stop.send_replace(true);
     tokio::time::timeout(PATIENCE, engine).await.unwrap().unwrap();
     assert_eq!(sound::violations(&*backend).await.unwrap(), []);
-    stale
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,8 +117,7 @@ async fn what_is_wrong_on_sqlite_is_made_right() {
     Connection::open(&path).unwrap().execute_batch(spoil).unwrap();
     let store = open();
     assert_ne!(counts(&*store, flow_id).await, before);
-    let stale = is_made_right(Arc::clone(&store) as Arc<dyn Backend>).await;
-    assert!(stale >= 1, "the timer of a flow that is not there");
+    is_made_right(Arc::clone(&store) as Arc<dyn Backend>, 1).await;
     assert_eq!(counts(&*store, flow_id).await, before);
     let found = store.claim(workload::claim(0), Duration::ZERO).await.unwrap();
     assert!(!found.is_empty(), "places in queues are back");
@@ -161,7 +161,7 @@ async fn what_is_wrong_on_valkey_is_made_right() {
     let tally = keys(&format!("*:{flow_id}:tally")).remove(0);
     server.command(&["HINCRBY", &tally, "0", "7"]).unwrap();
     assert_ne!(counts(&*store, flow_id).await, before);
-    is_made_right(Arc::clone(&store) as Arc<dyn Backend>).await;
+    is_made_right(Arc::clone(&store) as Arc<dyn Backend>, 0).await;
     assert_eq!(counts(&*store, flow_id).await, before);
     let found = store.claim(workload::claim(0), Duration::ZERO).await.unwrap();
     assert!(!found.is_empty(), "places in queues are back");
@@ -224,7 +224,7 @@ async fn a_lost_slot_is_taken_again(backend: Arc<dyn Backend>) {
         backend.ask(question).await.unwrap().unwrap().holders
     };
     let restored = async {
-        while holders().await.is_empty() {
+        while holders().await.is_empty() || violations(&report, "quota_reconciler") == 0 {
             tokio::task::yield_now().await;
         }
     };
@@ -232,8 +232,7 @@ async fn a_lost_slot_is_taken_again(backend: Arc<dyn Backend>) {
     assert_eq!(holders().await[0].slot, first_lease(id));
     stop.send_replace(true);
     engine.await.unwrap();
-    let status = report.status().into_iter().find(|status| status.name == "quota_reconciler");
-    assert_eq!(status.unwrap().violations, 1);
+    assert_eq!(violations(&report, "quota_reconciler"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,4 +246,89 @@ async fn a_lease_without_its_slot_gets_it_back_on_valkey() {
     let server = Server::start(ServerOptions::default());
     let store = ValkeyStore::open(server.url().parse().unwrap()).await.unwrap();
     a_lost_slot_is_taken_again(Arc::new(store)).await;
+}
+
+/// What an execution uses. No other number of a record has these bytes.
+const SPENT: u64 = 1_234_567;
+
+/// A budget of which an execution, and nobody in particular, has used something.
+async fn spent(backend: &dyn Backend) -> BudgetId {
+    backend.call(registration_of(&workload::claim(0))).await.unwrap();
+    let create = budget(&[("tokens", 0, 0)]);
+    let id = create.budget_id;
+    backend.call(create).await.unwrap();
+    let spender = ExecutionId::solo(Uuid::now_v7(), &backend.settings().partitions);
+    backend.call(spend(id, spender, &[("tokens", SPENT)])).await.unwrap();
+    backend.call(usage(id, &[("tokens", 2)])).await.unwrap();
+    id
+}
+
+async fn used(backend: &dyn Backend, budget_id: BudgetId) -> u64 {
+    let status = backend.ask(GetBudgetStatus { budget_id }).await.unwrap().unwrap();
+    status.dimensions.values().next().unwrap().used
+}
+
+/// `ff doctor` tells of usage that its ledgers do not hold, and an engine makes it right.
+async fn usage_is_made_right(backend: Arc<dyn Backend>, id: BudgetId, expected: u64) {
+    let wrong = used(&*backend, id).await;
+    assert_ne!(wrong, expected);
+    let found = acts::audit(&*backend, false).await.unwrap().found.violations;
+    let [violation] = &found[..] else { panic!("{found:?}") };
+    let about = (violation.invariant, violation.subject.clone());
+    assert_eq!(about, ("I21", Some(id.to_string())));
+    assert_eq!(used(&*backend, id).await, wrong, "a look changes nothing");
+    let intervals = Intervals::all(Duration::from_millis(100));
+    let engine =
+        Engine::new(Arc::clone(&backend), EngineOptions { intervals, ..EngineOptions::default() });
+    let report = engine.report();
+    let (stop, shutdown) = Shutdown::channel();
+    let engine = tokio::spawn(engine.run(shutdown));
+    let mended = async {
+        while used(&*backend, id).await != expected || violations(&report, "budget_reconciler") == 0
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, mended).await.expect("it is made right");
+    stop.send_replace(true);
+    engine.await.unwrap();
+    assert_eq!(violations(&report, "budget_reconciler"), 1);
+    assert_eq!(acts::audit(&*backend, false).await.unwrap().found.violations, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_that_its_ledgers_do_not_hold_is_made_right_on_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ff.db");
+    let open = || Arc::new(SqliteStore::open(SqliteOptions::file(&path)).unwrap());
+    let store = open();
+    let id = spent(&*store).await;
+    store.shutdown_prepare(PATIENCE).await.unwrap();
+    drop(store);
+    let database = Connection::open(&path).unwrap();
+    let read = "SELECT record FROM document WHERE id LIKE 'budget:%'";
+    let record: Vec<u8> = database.query_row(read, [], |row| row.get(0)).unwrap();
+    // As postcard writes them: seven bits a byte, the lowest first. One is 8 less than the other.
+    let varint = |n: u64| [n as u8 | 128, (n >> 7) as u8 | 128, (n >> 14) as u8];
+    let (right, wrong) = (varint(SPENT + 2), varint(SPENT - 6));
+    let at = record.windows(3).position(|bytes| bytes == right).expect("its usage");
+    let record = [&record[..at], &wrong, &record[at + 3..]].concat();
+    let write = "UPDATE document SET record = ?1 WHERE id LIKE 'budget:%'";
+    database.execute(write, [record]).unwrap();
+    drop(database);
+    let store = open();
+    assert_eq!(used(&*store, id).await, SPENT - 6);
+    usage_is_made_right(store, id, SPENT + 2).await;
+}
+
+/// Ledgers decide: what was lost of them is not used.
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_that_its_ledgers_do_not_hold_is_made_right_on_valkey() {
+    let server = Server::start(ServerOptions::default());
+    let open = async || ValkeyStore::open(server.url().parse().unwrap()).await.unwrap();
+    let id = spent(&open().await).await;
+    let rows = server.command(&["KEYS", &format!("*:{id}:beside")]).unwrap();
+    server.command(&["DEL", rows.lines().next().unwrap()]).unwrap();
+    // Another process: the one that wrote rows remembers them while their record is the same.
+    usage_is_made_right(Arc::new(open().await), id, 2).await;
 }

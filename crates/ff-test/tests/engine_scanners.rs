@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use ff_backend_sqlite::{SqliteOptions, SqliteStore};
 use ff_backend_valkey::ValkeyStore;
-use ff_core::backend::{Backend, BackendExt, Pending, Upkeep};
+use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::capability::Capabilities;
 use ff_core::error::EngineError;
 use ff_core::id::{ExecutionId, Home, Kind, LaneId, Namespace, WorkerInstanceId};
-use ff_core::layer::{Layer, Layered};
 use ff_core::operation::{
-    BlockForAdmission, Claim, Command, RegisterWorker, Reply, ScannerFilter, Submit,
+    BlockForAdmission, Claim, Command, RegisterWorker, ScannerFilter, Submit,
 };
 use ff_core::policy::Policy;
-use ff_core::read::{Answer, Query, ReadState};
+use ff_core::read::{Query, ReadState};
 use ff_core::state::{BlockingReason, EligibilityState, PublicState};
 use ff_engine::{
     Checked, Engine, EngineOptions, Intervals, Report, RouteCheck, ScannerStatus, Shutdown,
 };
 use ff_test::servers::{Server, ServerOptions};
+use ff_test::spoiled::{Asked, spoiled};
 use ff_test::workload;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -134,53 +134,6 @@ async fn every_scanner_runs() {
         assert_eq!(status.durations.iter().sum::<u64>(), status.cycles, "{name}");
     }
     running.stop().await;
-}
-
-/// Does as a test says with what it is asked.
-struct Spoiled<F> {
-    inner: Arc<dyn Backend>,
-    spoil: F,
-}
-
-impl<F> Layer for Spoiled<F>
-where
-    F: Fn(Asked<'_>) -> Result<(), EngineError> + Send + Sync + 'static,
-{
-    fn inner(&self) -> &dyn Backend {
-        &*self.inner
-    }
-
-    fn apply(&self, commands: Vec<Command>) -> Pending<'_, Vec<Result<Reply, EngineError>>> {
-        Box::pin(async move {
-            let mut replies = Vec::new();
-            for command in commands {
-                replies.extend(match (self.spoil)(Asked::Command(&command)) {
-                    Ok(()) => self.inner.apply(vec![command]).await.pop(),
-                    Err(error) => Some(Err(error)),
-                });
-            }
-            replies
-        })
-    }
-
-    fn query(&self, query: Query) -> Pending<'_, Result<Answer, EngineError>> {
-        Box::pin(async move {
-            (self.spoil)(Asked::Query(&query))?;
-            self.inner.query(query).await
-        })
-    }
-}
-
-enum Asked<'a> {
-    Command(&'a Command),
-    Query(&'a Query),
-}
-
-fn spoiled<F>(inner: Arc<dyn Backend>, spoil: F) -> Arc<dyn Backend>
-where
-    F: Fn(Asked<'_>) -> Result<(), EngineError> + Send + Sync + 'static,
-{
-    Arc::new(Layered(Spoiled { inner, spoil }))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -255,6 +255,7 @@ fn limits(task: &Task) -> Vec<Row> {
         row("GET /v1/quotas", READ, none(), (Empty, Served)),
         row("GET /v1/quotas/{quota_policy_id}/holders", READ, none(), (NO_QUOTA, Empty)),
         row("POST /v1/budgets/{budget_id}/release", BUDGETS, release, (NO_BUDGET, GONE)),
+        row("GET /v1/budgets/{budget_id}/ledgers/{execution_id}", READ, none(), (NO_BUDGET, GONE)),
     ];
     for (route, scopes, body) in [
         ("GET /v1/budgets/{budget_id}", READ, none()),

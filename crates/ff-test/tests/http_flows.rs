@@ -319,6 +319,20 @@ async fn edges_are_staged_and_applied(site: &Site) {
     let nowhere = format!("/v1/flows/{}/edges", uuid::Uuid::now_v7());
     site.post(&nowhere, itself).await.problem(409, "self_referencing_edge");
     site.post(&edges, edge(json!({ "x": 1 }))).await.invalid("/x");
+    let (members, lone) = (format!("{path}/members"), json!({ "lane": "l", "kind": "k" }));
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        made.push(site.post(&members, lone.clone()).await.expect(201)["execution_id"].clone());
+    }
+    // One that is added counts at once, and of one that can count no more nothing is left.
+    let onwards = json!({ "upstream": b, "downstream": made[0] });
+    assert_eq!(site.post(&edges, onwards).await.expect(201)["unresolved"], 1);
+    let ended = format!("/v1/executions/{}/cancel", made[1].as_str().unwrap());
+    site.post(&ended, json!({ "reason": "r" })).await.expect(200);
+    let before = site.get(&edges).await.expect(200);
+    let late = json!({ "upstream": b, "downstream": made[1] });
+    site.post(&edges, late).await.problem(409, "terminal");
+    assert_eq!(site.get(&edges).await.expect(200), before);
     assert_eq!(
         site.read(b.as_str().unwrap(), "/state").await.expect(200)["public_state"],
         "waiting_children"

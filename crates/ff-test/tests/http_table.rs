@@ -86,6 +86,7 @@ const CLAIMED: &[(&str, &str)] = &[
     ("PATCH", "/v1/budgets/{budget_id}"),
     ("DELETE", "/v1/budgets/{budget_id}"),
     ("POST", "/v1/budgets/{budget_id}/usage"),
+    ("GET", "/v1/budgets/{budget_id}/ledgers/{execution_id}"),
     ("POST", "/v1/budgets/{budget_id}/reset"),
     ("POST", "/v1/budgets/{budget_id}/release"),
     ("POST", "/v1/quotas"),

@@ -62,14 +62,8 @@ const LEFT_OUT: &[(&str, &[&str], &str)] = &[
         LEASE_IDS,
     ),
     ("explain", &["what_nobody_can_run_names_the_nearest_worker"], WHOLE_ACT),
-    (
-        "flow_steps",
-        &[
-            "a_tick_counts_the_work_of_flows_by_kind",
-            "an_edge_that_is_to_be_applied_is_not_staged_in_vain",
-        ],
-        WHOLE_ACT,
-    ),
+    ("flow_removed", &["while_a_flow_is_removed_nothing_of_it_comes_back"], WHOLE_ACT),
+    ("flow_steps", &["a_tick_counts_the_work_of_flows_by_kind"], WHOLE_ACT),
     ("granted_slots", &["a_lease_whose_slot_is_gone_gets_it_back"], INSIDE),
     ("granted_slots", &["a_claim_that_is_not_heard_of_again_gives_its_place_back"], CLAIMS_WHOLE),
     (

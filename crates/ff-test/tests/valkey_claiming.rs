@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ff_backend_valkey::ValkeyStore;
+use ff_backend_valkey::{LibraryClock, ValkeyOptions, ValkeyStore};
 use ff_core::backend::{BackendExt, Upkeep};
+use ff_core::error::Code;
 use ff_core::id::{ExecutionId, Kind};
-use ff_core::operation::{Claim, Submit, Task};
+use ff_core::operation::{Claim, RegisterWorker, Submit, Task};
 use ff_test::fleet::set_ageing;
 use ff_test::registered::registration_of;
 use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
@@ -305,6 +306,77 @@ async fn a_class_that_is_new_to_a_waiting_process_wakes_it() {
     submitting.call(submit).await.unwrap();
     let tasks = tokio::time::timeout(PATIENCE / 4, waiter).await.expect("woken").unwrap();
     assert_eq!(tasks.iter().map(|task| task.execution_id).collect::<Vec<_>>(), [id]);
+}
+
+/// Work of one lane and partition that requires a capability which nothing else requires.
+fn special(store: &ValkeyStore, number: usize) -> Submit {
+    let json =
+        format!(r#"{{"routing_requirements":{{"required_capabilities":["only-{number}"]}}}}"#);
+    let execution_id = ExecutionId::new((number % 2) as u16, Uuid::now_v7());
+    Submit { execution_id, policy: policy(&json), ..work(store, 0) }
+}
+
+/// More classes than one call tells of: a worker finds the one that it can run, whichever that is, and what
+/// classes require is read once, many at a time.
+async fn many_classes_are_read_together(url: &str, nodes: &[Server]) {
+    const CLASSES: usize = 3_000;
+    let (submitting, claiming) = (open(url).await, open(url).await);
+    let mut ids = Vec::new();
+    for numbers in (0..CLASSES).collect::<Vec<_>>().chunks(1000) {
+        let submits: Vec<_> = numbers.iter().map(|n| special(&submitting, *n)).collect();
+        ids.extend(submits.iter().map(|submit| submit.execution_id));
+        for submitted in submitting.submit_batch(submits).await.unwrap() {
+            submitted.unwrap();
+        }
+    }
+    nodes.iter().for_each(|node| drop(node.command(&["CONFIG", "RESETSTAT"]).unwrap()));
+    let sent = |command| nodes.iter().map(|node| calls(node, command)).sum::<u64>();
+    for (max, number) in [(1, CLASSES - 1), (3, 0), (2, CLASSES / 2), (1, CLASSES / 3)] {
+        let able = Claim { capabilities: capabilities(&[&format!("only-{number}")]), ..claim(max) };
+        let tasks = claiming.claim(able, Duration::ZERO).await.unwrap();
+        let found: Vec<_> = tasks.iter().map(|task| task.execution_id).collect();
+        assert_eq!(found, [ids[number]], "{number}");
+    }
+    assert_eq!(sent("hget"), 0);
+    assert!(sent("hmget") < 20, "{} reads of {CLASSES} classes", sent("hmget"));
+    let stranger = Claim { capabilities: capabilities(&["other"]), ..claim(1) };
+    assert_eq!(claiming.claim(stranger, Duration::ZERO).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_finds_its_class_among_thousands() {
+    let server = Server::start(ServerOptions::default());
+    many_classes_are_read_together(&server.url(), std::slice::from_ref(&server)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_finds_its_class_among_thousands_in_a_cluster() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    many_classes_are_read_together(&cluster.url(), cluster.nodes()).await;
+}
+
+/// By the clock of one node a registration is over, by that of another it is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn clocks_that_are_far_apart_are_told_of() {
+    const TTL_MS: u64 = 10_000;
+    let cluster = Cluster::start(&ClusterOptions::default());
+    let options: ValkeyOptions = cluster.url().parse().unwrap();
+    let options = ValkeyOptions { clock: LibraryClock::Settable, ..options };
+    let store = ValkeyStore::open(options).await.unwrap();
+    store.set_clock(stages::BEGINNING).await.unwrap();
+    store.call(RegisterWorker::for_claim(&claim(1), "test", TTL_MS)).await.unwrap();
+    let owner = |tag: &str| cluster.owner_of(cluster.slot_of(&format!("x{{{tag}}}")));
+    let near = owner("w:default");
+    let partition = (0..64).find(|n| owner(&format!("fp:{n}")) != near).unwrap();
+    let execution_id = ExecutionId::new(partition, Uuid::now_v7());
+    store.call(Submit { execution_id, ..work(&store, 0) }).await.unwrap();
+    let later = stages::BEGINNING.after(TTL_MS).0.to_string();
+    let ahead = &cluster.nodes()[owner(&format!("fp:{partition}"))];
+    ahead.command(&["FCALL", "ff_set_clock", "0", "ff", &later]).unwrap();
+    let claimed = tokio::time::timeout(PATIENCE, store.claim(claim(1), Duration::ZERO)).await;
+    let refused = claimed.expect("an answer").unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable, "{refused}");
+    assert!(refused.to_string().contains("clock"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

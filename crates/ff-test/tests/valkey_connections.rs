@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_backend_valkey::ValkeyStore;
-use ff_core::backend::BackendExt;
-use ff_core::read::{EventFilter, Follow, From, Tail};
+use ff_core::backend::{BackendExt, Upkeep as _};
+use ff_core::id::{ExecutionId, Kind, Namespace};
+use ff_core::operation::{Claim, Submit};
+use ff_core::read::{EventFilter, Follow, From, ReadState, Tail};
 use ff_core::state::FrameId;
 use ff_test::registered::registration_of;
-use ff_test::servers::{Server, ServerOptions, wait_until};
+use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions, wait_until};
 use ff_test::stages::InItsTime;
 use ff_test::workload;
-use ff_test::world::{PATIENCE, World};
+use ff_test::world::{PATIENCE, World, namespace};
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 /// Connections to the server, without the one that asks.
 fn connections(server: &Server) -> u64 {
@@ -100,4 +103,56 @@ fn a_runtime_that_shuts_down_under_load_ends() {
         });
         ended.recv_timeout(PATIENCE).expect("the runtime ends");
     }
+}
+
+/// Claims that wait in many namespaces share one connection, and each is woken for its own work.
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_wait_in_many_namespaces_share_one_connection() {
+    const NAMESPACES: usize = 40;
+    let server = Server::start(ServerOptions::default());
+    let open = || async { ValkeyStore::open(server.url().parse().unwrap()).await.unwrap() };
+    let (submitting, waiting) = (open().await, Arc::new(open().await));
+    let claim = |name: &Namespace| Claim { namespace: name.clone(), ..workload::claim(0) };
+    let names: Vec<_> = (0..NAMESPACES).map(|n| namespace(&format!("tenant-{n}"))).collect();
+    let mut claims = JoinSet::new();
+    for name in &names {
+        waiting.call(registration_of(&claim(name))).await.unwrap();
+        let (store, claim) = (Arc::clone(&waiting), claim(name));
+        claims.spawn(async move { store.claim(claim, 2 * PATIENCE).await.unwrap() });
+    }
+    // One of each process for its calls, and the one that waits.
+    wait_until("the process waits", PATIENCE, || connections(&server) == 3);
+    for name in names.iter().rev() {
+        let id = ExecutionId::solo(Uuid::now_v7(), &submitting.settings().partitions);
+        let submit = Submit::new(id, claim(name).lanes[0].lane.clone(), Kind::new("x").unwrap());
+        submitting.call(Submit { namespace: name.clone(), ..submit }).await.unwrap();
+        let woken = tokio::time::timeout(PATIENCE, claims.join_next()).await.expect("woken");
+        assert_eq!(woken.unwrap().unwrap()[0].execution_id, id, "in {name}");
+    }
+    assert_eq!(connections(&server), 3);
+}
+
+/// While a slot is on its way to a node that has none yet, calls are sent on to it over one connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_are_sent_on_share_one_connection() {
+    const CALLS: usize = 200;
+    let mut cluster = Cluster::start(&ClusterOptions::default());
+    let store = ValkeyStore::open(cluster.url().parse().unwrap()).await.unwrap();
+    let new = tokio::task::block_in_place(|| cluster.join());
+    let slot = cluster.slot_of("x{fp:7}");
+    cluster.begin_move(slot, cluster.owner_of(slot), new);
+    let received = || {
+        let info = cluster.nodes()[new].command(&["INFO", "stats"]).unwrap();
+        let name = "total_connections_received:";
+        let count = info.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        count.trim().parse::<usize>().unwrap()
+    };
+    let before = received();
+    for _ in 0..CALLS {
+        let execution_id = ExecutionId::solo_in(7, &store.settings().partitions);
+        assert!(store.ask(ReadState { execution_id }).await.unwrap().is_none());
+    }
+    let made = received() - before;
+    // Each count is a connection, too.
+    assert!(made <= 10, "{made} connections for {CALLS} calls");
 }

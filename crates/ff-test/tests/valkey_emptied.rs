@@ -150,6 +150,46 @@ async fn who_follows_hears_of_what_comes_afterwards_in_a_cluster() {
     followers_go_on(&cluster.url(), cluster.nodes()).await;
 }
 
+/// A log that is emptied, and has grown beyond its old end before anybody looked at it, is not taken for the
+/// one that was there.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_hears_all_of_a_log_that_has_outgrown_the_one_before() {
+    let server = Server::start(ServerOptions::default());
+    let backend = open(&server.url()).await;
+    let submit = async || {
+        let id = ExecutionId::solo_in(0, &PARTITIONS);
+        backend.call(Submit { execution_id: id, ..work(&*backend) }).await.unwrap();
+        id
+    };
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let mut from = backend.events(submits(From::Now, false), Duration::ZERO).await.unwrap().cursor;
+    let follower = Arc::clone(&backend);
+    let following = tokio::spawn(async move {
+        while let Ok(heard) = follower.events(submits(From::Cursor(from), false), PATIENCE).await {
+            from = heard.cursor.clone();
+            tell.send(heard).unwrap();
+        }
+    });
+    // Now it waits at the end of a log that has been read.
+    let first = submit().await;
+    let heard = told.recv().await.unwrap();
+    assert_eq!((&heard.items[0].event.subject, heard.gap), (&first.into(), false));
+    tokio::task::block_in_place(|| empty(std::slice::from_ref(&server)));
+    let mut missing = BTreeSet::new();
+    for _ in 0..8 {
+        missing.insert(submit().await);
+    }
+    let mut gap = false;
+    while !missing.is_empty() {
+        let heard = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+        gap |= heard.gap;
+        let ids = heard.items.iter().filter_map(|it| it.event.subject.execution_id());
+        ids.for_each(|id| assert!(missing.remove(&id), "{id} comes twice"));
+    }
+    following.abort();
+    assert!(gap);
+}
+
 /// Submits, however often a server that comes back lets it be sent.
 async fn submit_each(backend: &dyn Backend, count: usize) -> BTreeSet<ExecutionId> {
     let mut ids = BTreeSet::new();

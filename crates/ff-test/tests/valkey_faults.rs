@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ff_backend_valkey::{Durability, ValkeyOptions, ValkeyStore};
 use ff_core::backend::{Backend, BackendExt};
@@ -272,6 +272,34 @@ async fn what_no_replica_has_is_not_acknowledged() {
     tokio::task::block_in_place(|| pair.catch_up());
     // Sent again it is acknowledged, whether or not the first was carried out.
     strict.call(submit).await.unwrap();
+}
+
+/// A call has its time once, however often it is tried in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_replica_a_write_fails_in_the_time_of_one_call() {
+    let pair = Replicated::start(&ServerOptions::default());
+    let options: ValkeyOptions = pair.primary().url().parse().unwrap();
+    let call_timeout = Duration::from_secs(2);
+    let strict = ValkeyOptions { durability: Durability::Replica, call_timeout, ..options };
+    let strict = open_with(strict).await;
+    pair.replica().kill();
+    tokio::task::block_in_place(|| {
+        wait_until("the primary has noticed it", PATIENCE, || {
+            let info = pair.primary().command(&["INFO", "replication"]).unwrap();
+            info.contains("connected_slaves:0")
+        });
+    });
+    // The first learns of it while it waits for the replica that was there; the second is not sent.
+    let expected =
+        [(Code::OutcomeUnknown, "0 of 1 replicas"), (Code::Unavailable, "has no replica")];
+    for (code, words) in expected {
+        let begun = Instant::now();
+        let error = strict.call(work(&*strict)).await.unwrap_err();
+        let taken = begun.elapsed();
+        assert_eq!(error.code(), code, "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(taken < call_timeout + Duration::from_secs(1), "{taken:?}: {error}");
+    }
 }
 
 fn work(backend: &dyn Backend) -> Submit {

@@ -7,15 +7,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ff_backend_valkey::ValkeyStore;
-use ff_core::backend::{BackendExt, Upkeep};
+use ff_core::backend::{Backend, BackendExt, Upkeep};
 use ff_core::id::{BudgetId, ExecutionId, Kind, QuotaPolicyId};
 use ff_core::operation::{
-    Admission, AdmissionReleased, Attach, Claim, CreateBudget, ReleaseAdmission, ReleaseBudget,
-    ReportUsage, SetLane, Submit, UsageReported,
+    Admission, AdmissionReleased, Attach, Claim, Confirmed, CreateBudget, Operation,
+    ReleaseAdmission, ReleaseBudget, ReportUsage, SetLane, Submit, UpdateQuotaPolicy,
+    UsageReported,
 };
 use ff_core::read::{Audit, BudgetFilter, Due, GetBudgetStatus, ListBudgets};
 use ff_core::state::QuotaSpec;
-use ff_test::limits::{budget, check, dimension, first_lease, key, quota, rate, worked};
+use ff_test::limits::{
+    budget, cap, check, confirm, dimension, first_lease, key, quota, rate, worked,
+};
 use ff_test::registered::registration_of;
 use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
 use ff_test::workload;
@@ -184,17 +187,41 @@ async fn an_admission_is_one_call() {
     let mut slots = Vec::new();
     for _ in 0..CLAIMS {
         let slot = first_lease(somebody(&store));
-        assert_eq!(store.call(check(id, slot)).await, Ok(Admission::Admitted));
+        let admitted = Admission::Admitted { keeps_place: true };
+        assert_eq!(store.call(check(id, slot)).await, Ok(admitted));
+        assert_eq!(store.call(confirm(id, slot)).await, Ok(Confirmed::Held));
         slots.push(slot);
     }
     let (writes, reads) = calls(&[&server]);
-    assert_eq!(writes, CLAIMS);
+    assert_eq!(writes, 2 * CLAIMS, "one for the claim, and one for its lease");
     assert!(reads <= CLAIMS / 32, "{reads} reads for {CLAIMS} admissions");
     for slot in slots {
         let freed = store.call(ReleaseAdmission::of_lease(id, slot)).await;
         assert_eq!(freed, Ok(AdmissionReleased { freed: 1, wake: Vec::new() }));
     }
     assert_sound(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_raise_that_lets_many_come_is_a_few_calls() {
+    let server = Server::start(ServerOptions::default());
+    let store = open(&server.url()).await;
+    let create = quota(cap(1));
+    let id: QuotaPolicyId = create.quota_policy_id;
+    store.call(create).await.unwrap();
+    for _ in 0..70 {
+        store.call(check(id, first_lease(somebody(&store)))).await.unwrap();
+    }
+    // Another process remembers nothing of those who wait.
+    let other = open(&server.url()).await;
+    reset(&[&server]);
+    // The step alone: who comes is not told.
+    let raise = UpdateQuotaPolicy::new(id, cap(1_000));
+    let raised = other.apply(vec![raise.into()]).await.pop().unwrap();
+    let raised = UpdateQuotaPolicy::reply(raised.unwrap()).unwrap();
+    assert_eq!(raised.wake.len(), 64);
+    let (writes, reads) = calls(&[&server]);
+    assert!(writes == 1 && reads <= 5, "{writes} writes and {reads} reads");
 }
 
 #[tokio::test(flavor = "multi_thread")]

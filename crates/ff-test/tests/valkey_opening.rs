@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ff_backend_valkey::{Durability, OpenError, ValkeyOptions, ValkeyStore};
 use ff_core::backend::{Backend, BackendExt, Upkeep};
@@ -173,6 +173,44 @@ async fn nobody_there_is_said_with_the_address() {
     let gone = options(&server);
     server.stop();
     refused(gone, &["127.0.0.1", &server.port().to_string()]).await;
+}
+
+/// Processes that are at work go on without a primary that hangs; one that begins has to look at each.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_hangs_is_named_and_waited_for() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    let hung = &cluster.nodes()[1];
+    let address = format!("127.0.0.1:{}", hung.port());
+    let options: ValkeyOptions = cluster.url().parse().unwrap();
+    let patience = Duration::from_secs(3);
+    let options = ValkeyOptions { connect_patience: patience, ..options };
+    hung.pause();
+    let begun = Instant::now();
+    refused(options.clone(), &[&format!("valkey at {address} cannot be reached")]).await;
+    let taken = begun.elapsed();
+    assert!(taken < patience + options.call_timeout, "{taken:?}");
+    let opening = tokio::spawn(ValkeyStore::open(ValkeyOptions {
+        connect_patience: Duration::from_secs(60),
+        ..options
+    }));
+    hung.resume();
+    opening.await.unwrap().unwrap();
+}
+
+/// Reads are answered, so that all checks are passed; what a boot writes is held up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_holds_up_writes_is_waited_for() {
+    let server = Server::start(ServerOptions::default());
+    ValkeyStore::open(options(&server)).await.unwrap();
+    let with = |connect_patience| ValkeyOptions {
+        connect_patience,
+        call_timeout: Duration::from_millis(300),
+        ..options(&server)
+    };
+    server.command(&["CLIENT", "PAUSE", "2000", "WRITE"]).unwrap();
+    let address = format!("127.0.0.1:{}", server.port());
+    refused(with(Duration::ZERO), &[&format!("valkey at {address} cannot be reached")]).await;
+    ValkeyStore::open(with(Duration::from_secs(60))).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

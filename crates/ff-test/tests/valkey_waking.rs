@@ -345,3 +345,42 @@ async fn what_may_be_lost_waits_for_no_replica() {
     assert_eq!(store.take_turn(turn).await, Ok(true));
     servers.replica().resume();
 }
+
+/// Lists of tokens, and whether each goes by itself.
+fn lists(servers: &[Server]) -> Vec<(String, bool)> {
+    let of = |server: &Server| {
+        let keys = server.command(&["KEYS", "ff:wake:*"]).unwrap();
+        let goes = |key: &str| server.command(&["PTTL", key]).unwrap().trim() != "-1";
+        keys.lines().map(|key| (key.to_owned(), goes(key))).collect::<Vec<_>>()
+    };
+    servers.iter().flat_map(of).collect()
+}
+
+/// A process that only submits, to lanes and for capabilities that nobody waits for.
+async fn what_nobody_waits_for_goes(url: &str, servers: &[Server]) {
+    let store = open(url).await;
+    for (lane, needs) in LANES.into_iter().zip(["", r#""gpu""#, r#""eu""#]) {
+        let json = format!(r#"{{"routing_requirements":{{"required_capabilities":[{needs}]}}}}"#);
+        for _ in 0..10 {
+            store.call(Submit { policy: policy(&json), ..work(&store, lane) }).await.unwrap();
+        }
+    }
+    wait_until("the lists go by themselves", PATIENCE, || {
+        let lists = lists(servers);
+        lists.len() == LANES.len() && lists.iter().all(|(_, goes)| *goes)
+    });
+    let is_inbox = |(key, _): &(String, bool)| key.contains("}:i:");
+    assert!(!lists(servers).iter().any(is_inbox), "nobody waits in this process");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_that_nobody_takes_from_go_by_themselves() {
+    let server = Server::start(ServerOptions::default());
+    what_nobody_waits_for_goes(&server.url(), std::slice::from_ref(&server)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_that_nobody_takes_from_go_by_themselves_in_a_cluster() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    what_nobody_waits_for_goes(&cluster.url(), cluster.nodes()).await;
+}

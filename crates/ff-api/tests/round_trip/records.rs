@@ -90,6 +90,7 @@ fn record() -> Record {
             worker_instance_id: Some(instance),
             expires_at: AT,
             slots: Vec::new(),
+            places: Vec::new(),
             claimant: None,
             lapsed: false,
             recalled: false,

@@ -378,9 +378,12 @@ fn flows() {
             data_passing_ref: None,
         },
         expected_graph_revision: Some(4),
-        applies: false,
+        apply: false,
     };
-    assert_eq!(over(&graph::AddEdge::from(stage.clone())).operation(flow_id), stage);
+    for apply in [false, true] {
+        let stage = StageEdge { apply, ..stage.clone() };
+        assert_eq!(over(&graph::AddEdge::from(stage.clone())).operation(flow_id), stage);
+    }
     let add = AddToFlow { flow_id, execution_id: id(), name: Some(name("c")) };
     assert_eq!(over(&graph::AddMember::from(add.clone())).operation(flow_id), add);
     for join in [Join::AllOf, Join::AnyOf(OnSatisfied::LetRun)] {

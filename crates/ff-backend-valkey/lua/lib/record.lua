@@ -32,3 +32,10 @@ local function behind_head(flags)
   return HEAD_BYTES + 1 + (has_flag(flags, LIMITED) and LIMITS_BYTES or 0)
     + (has_flag(flags, MEMBER) and MEMBER_BYTES or 0)
 end
+
+-- Whether a record in a queue has all that its head promises, and something behind it. No claim is noted
+-- there: what is claimed stands in no queue.
+local function is_sound(record)
+  local flags, high, low = string.byte(record, FLAGS_AT, HEAD_BYTES)
+  return low and high + low == 0 and #record >= behind_head(flags)
+end

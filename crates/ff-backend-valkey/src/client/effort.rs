@@ -7,6 +7,7 @@ use ff_core::error::EngineError;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::backoff::Backoff;
+use super::connection::Failure;
 use super::ground::Ground;
 
 /// Redirections that are followed at once: from a node with an old view to one with a newer.
@@ -14,7 +15,10 @@ const REDIRECTIONS_AT_ONCE: u32 = 3;
 /// A library that is gone again after this many repairs has somebody else who removes it.
 const REPAIRS_MAX: u32 = 3;
 
-/// What one call may spend before it is given up, counted from its first failed try.
+/// For the answer to a try that was sent at the very end: what became of it is worth a moment.
+const LAST_WORD: Duration = Duration::from_millis(500);
+
+/// What one call may spend before it is given up, all its tries together.
 pub(super) struct Effort {
     limit: Duration,
     deadline: Instant,
@@ -33,6 +37,20 @@ impl Effort {
             redirections: 0,
             repairs: 0,
         }
+    }
+
+    /// When the time of the call is over.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// The answer to another try, which has no more time than is left.
+    pub(super) async fn attempt<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let answer = timeout_at(self.deadline + LAST_WORD, answer).await;
+        answer.unwrap_or_else(|_| Err(Failure::unknown("valkey did not answer in time")))
     }
 
     /// Waits a little longer each time.

@@ -2,17 +2,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ff_core::error::EngineError;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, timeout_at};
 
 use super::address::Address;
-use super::backoff::Backoff;
 use super::connection::Connection;
 use super::connector::Connector;
 use super::ground::Ground;
 use super::load::{self, Found};
 use super::node::Node;
 use super::obstacle::Obstacle;
+use super::patience::Patience;
 use super::refresh;
 use super::router::{Client, Inner};
 use super::topology::{Share, Topology};
@@ -39,18 +40,22 @@ pub(super) enum Libraries {
     Look,
 }
 
+/// A node that is in the way of a survey, and why.
+type Halted = (Address, Obstacle);
+
 impl Client {
     /// Waits for a server that is not there yet for as long as the options say. What somebody has
     /// to change first ends it at once.
     pub(crate) async fn connect(
         options: &ValkeyOptions,
         library: Arc<Library>,
+        patience: &mut Patience,
     ) -> Result<Self, OpenError> {
         options.check()?;
         let (connector, all_gone) = Connector::new(options)?;
         let ground = Arc::new(Ground::new(options, library, connector));
         let seed = Address::new(&options.host, options.port);
-        let survey = patiently(&ground, &seed, options, Libraries::Ensure).await?;
+        let survey = patiently(&ground, (&seed, options), Libraries::Ensure, patience).await?;
         let Survey { shares, connections, server_version, .. } = survey;
         let table = Topology::new(0, shares, |address| {
             let first = connections.iter().find(|(at, _)| at == address);
@@ -58,6 +63,7 @@ impl Client {
         });
         let inner = Arc::new(Inner {
             table: watch::Sender::new(Arc::new(table)),
+            helpers: Mutex::default(),
             seed,
             server_version,
             refresher: Mutex::new(None),
@@ -70,47 +76,52 @@ impl Client {
         }
         Ok(Self(inner))
     }
+
+    /// Why an opening could not have an answer of the node that owns a slot.
+    pub(crate) fn unopened(&self, slot: u16, error: EngineError) -> OpenError {
+        match (error, self.table().owner(slot)) {
+            (EngineError::Transport { detail, .. }, Some(node)) => {
+                OpenError::Unreachable { address: node.address.to_string(), detail }
+            }
+            (error, _) => OpenError::Server(error.to_string()),
+        }
+    }
 }
 
 pub(super) async fn patiently(
     ground: &Ground,
-    seed: &Address,
-    options: &ValkeyOptions,
+    (seed, options): (&Address, &ValkeyOptions),
     libraries: Libraries,
+    patience: &mut Patience,
 ) -> Result<Survey, OpenError> {
-    let deadline = Instant::now() + options.connect_patience;
-    let mut backoff = Backoff::new();
-    let mut told = false;
     loop {
-        let obstacle = match survey(ground, seed, options, libraries).await {
+        let surveyed = survey(ground, (seed, options), libraries, patience.of_a_try()).await;
+        let (node, obstacle) = match surveyed {
             Ok(survey) => return Ok(survey),
-            Err(obstacle) => obstacle,
+            Err(halted) => halted,
         };
-        let is_over = Instant::now() >= deadline || matches!(obstacle, Obstacle::Final(_));
-        if is_over {
-            return Err(obstacle.into_open_error(seed));
+        let obstacle = match obstacle {
+            Obstacle::Later(detail) if node != *seed => {
+                Obstacle::Later(format!("{detail}; it is a primary of the cluster at {seed}"))
+            }
+            obstacle => obstacle,
+        };
+        let is_final = matches!(obstacle, Obstacle::Final(_));
+        let error = obstacle.into_open_error(&node);
+        if is_final || !patience.pause(&error).await {
+            return Err(error);
         }
-        if !told {
-            tracing::warn!(address = %seed, reason = %obstacle, "waiting for valkey");
-            told = true;
-        }
-        sleep_until(deadline.min(Instant::now() + backoff.pause())).await;
     }
 }
 
+/// One look at all nodes, which is over at `until`, whatever hangs.
 async fn survey(
     ground: &Ground,
-    seed: &Address,
-    options: &ValkeyOptions,
+    (seed, options): (&Address, &ValkeyOptions),
     libraries: Libraries,
-) -> Result<Survey, Obstacle> {
-    let mut at_seed = ground.connector.open(seed).await?;
-    boot::check_mode(&mut at_seed, seed, options).await?;
-    let shares = if options.cluster {
-        whole(refresh::ask(&mut at_seed, seed).await)?
-    } else {
-        vec![Share::of_all_slots(seed.clone())]
-    };
+    until: Instant,
+) -> Result<Survey, Halted> {
+    let shares = within(until, seed, layout(ground, seed, options)).await?;
     let mut found = Survey {
         shares,
         connections: Vec::new(),
@@ -121,20 +132,48 @@ async fn survey(
         if found.connections.iter().any(|(known, _)| known == address) {
             continue;
         }
-        let looked_at = look_at(ground, address, options).await;
-        let (mut connection, version) = looked_at.map_err(|obstacle| obstacle.at(address))?;
-        match libraries {
-            Libraries::Ensure => load::ensure(&mut connection, address, &ground.library).await,
-            Libraries::Look => {
-                let library = load::found(&mut connection, address).await;
-                library.map(|library| found.libraries.push(library))
-            }
-        }
-        .map_err(|obstacle| obstacle.at(address))?;
+        let looking = async {
+            let (mut connection, version) = look_at(ground, address, options).await?;
+            let library = match libraries {
+                Libraries::Ensure => {
+                    load::ensure(&mut connection, address, &ground.library).await?;
+                    None
+                }
+                Libraries::Look => Some(load::found(&mut connection, address).await?),
+            };
+            Ok((connection, version, library))
+        };
+        let (connection, version, library) = within(until, address, looking).await?;
+        found.libraries.extend(library);
         found.server_version = version;
         found.connections.push((address.clone(), connection));
     }
     Ok(found)
+}
+
+/// A step that one node answers in time.
+async fn within<T>(
+    until: Instant,
+    address: &Address,
+    step: impl Future<Output = Result<T, Obstacle>>,
+) -> Result<T, Halted> {
+    let silent = |_| Err(Obstacle::Later("it does not answer".to_owned()));
+    let outcome = timeout_at(until, step).await.unwrap_or_else(silent);
+    outcome.map_err(|obstacle| (address.clone(), obstacle))
+}
+
+/// Who has which slots.
+async fn layout(
+    ground: &Ground,
+    seed: &Address,
+    options: &ValkeyOptions,
+) -> Result<Vec<Share>, Obstacle> {
+    let mut at_seed = ground.connector.open(seed).await?;
+    boot::check_mode(&mut at_seed, seed, options).await?;
+    match options.cluster {
+        true => whole(refresh::ask(&mut at_seed, seed).await),
+        false => Ok(vec![Share::of_all_slots(seed.clone())]),
+    }
 }
 
 async fn look_at(
@@ -167,7 +206,7 @@ mod tests {
 
     async fn opened(fake: &Fake, cluster: bool) -> Result<Client, OpenError> {
         let options = ValkeyOptions { cluster, ..fake.options() };
-        Client::connect(&options, fake::library()).await
+        fake::connect(&options).await
     }
 
     #[tokio::test]
@@ -186,7 +225,7 @@ mod tests {
         let fake = Fake::start(|_, _| Say::Nothing);
         let connect_patience = Duration::from_millis(100);
         let options = ValkeyOptions { connect_patience, ..fake.options() };
-        let error = Client::connect(&options, fake::library()).await.err().unwrap();
+        let error = fake::connect(&options).await.err().unwrap();
         assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
     }
 

@@ -5,7 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use super::patience::Patience;
 use super::router::Client;
+use crate::error::OpenError;
 use crate::library::Library;
 use crate::options::ValkeyOptions;
 
@@ -52,7 +54,7 @@ impl Fake {
     }
 
     pub(super) async fn client(&self) -> Client {
-        Client::connect(&self.options(), library()).await.unwrap()
+        connect(&self.options()).await.unwrap()
     }
 
     /// Commands with these words in them, in the order in which they came.
@@ -60,6 +62,11 @@ impl Fake {
         let asked = self.asked.lock().unwrap();
         asked.iter().filter(|command| command.contains(words)).cloned().collect()
     }
+}
+
+/// Opens a client as a store does.
+pub(super) async fn connect(options: &ValkeyOptions) -> Result<Client, OpenError> {
+    Client::connect(options, library(), &mut Patience::new(options)).await
 }
 
 /// What the usual answers are right for.

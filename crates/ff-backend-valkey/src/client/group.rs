@@ -76,15 +76,18 @@ impl Groups {
     }
 
     /// One after the other, without somebody else's command between them.
-    pub(super) async fn call(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, Failure> {
+    pub(super) async fn call(
+        &self,
+        commands: Vec<Cmd>,
+        deadline: Instant,
+    ) -> Result<Vec<Value>, Failure> {
         let (answer, answered) = oneshot::channel();
-        let deadline = Instant::now() + self.ground.call_timeout;
         let waiting = Waiting { commands, deadline, answer };
         if self.ground.is_closed() || self.queue.send(waiting).is_err() {
             return Err(Failure::Closed);
         }
         // The lane knows better what became of the call, so it has the first word.
-        match timeout_at(deadline + 2 * ROUND, answered).await {
+        match timeout_at(deadline + ROUND, answered).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(Failure::unknown("the store was closed before valkey answered")),
             Err(_) => Err(Failure::unknown("valkey did not answer in time")),
@@ -172,10 +175,11 @@ impl Lane {
     }
 
     async fn carry(&mut self, group: &[Waiting]) -> Result<Carried, Failure> {
-        let deadline = group.iter().map(|waiting| waiting.deadline).min();
-        let deadline = deadline.unwrap_or_else(Instant::now);
-        let mut connection = self.connect().await?;
-        let needed = self.replicas_needed(&mut connection, deadline).await?;
+        let deadlines = || group.iter().map(|waiting| waiting.deadline);
+        let soonest = deadlines().min().unwrap_or_else(Instant::now);
+        // Once it is sent, who has time left waits on; the others are told that the outcome is unknown.
+        let deadline = deadlines().max().unwrap_or(soonest);
+        let (mut connection, mut needed) = self.prepare(soonest).await?;
         let commands = group.iter().flat_map(|waiting| &waiting.commands);
         let mut flight = Pipeline::new();
         for command in commands {
@@ -186,11 +190,12 @@ impl Lane {
         if asks {
             flight.add_command(Info::command("replication"));
         }
-        flight.add_command(wait(needed));
+        flight.add_command(wait(needed, deadline));
         let mut replies = connection.call_all(&flight).await?;
         let mut behind = replies.split_off(sent.min(replies.len())).into_iter();
         if asks {
-            self.replicas.learn(behind.next().unwrap_or_default());
+            // One that came meanwhile must have it too.
+            needed = needed.max(self.replicas.learn(behind.next().unwrap_or_default()));
         }
         let count = acknowledged(&behind.next().unwrap_or_default());
         let acknowledged = self.acknowledge(&mut connection, needed, count, deadline).await;
@@ -199,6 +204,18 @@ impl Lane {
             self.connection = Some(connection);
         }
         Ok(Carried { replies, acknowledged })
+    }
+
+    /// A connection, and how many replicas must acknowledge. Nothing of the group is sent by this.
+    async fn prepare(&mut self, deadline: Instant) -> Result<(Connection, usize), Failure> {
+        let prepared = timeout_at(deadline, async {
+            let mut connection = self.connect().await?;
+            let needed = self.replicas_needed(&mut connection, deadline).await?;
+            Ok((connection, needed))
+        });
+        prepared.await.unwrap_or_else(|_| {
+            Err(Failure::NotSent(format!("{} did not answer in time", self.address)))
+        })
     }
 
     async fn connect(&mut self) -> Result<Connection, Failure> {
@@ -261,7 +278,7 @@ impl Lane {
                 )));
             }
             let mut flight = Pipeline::with_capacity(2);
-            flight.add_command(wait(needed)).add_command(Info::command("replication"));
+            flight.add_command(wait(needed, deadline)).add_command(Info::command("replication"));
             let mut answers = connection.call_all(&flight).await?.into_iter();
             count = acknowledged(&answers.next().unwrap_or_default());
             needed = self.replicas.learn(answers.next().unwrap_or_default()).max(1);
@@ -270,9 +287,11 @@ impl Lane {
     }
 }
 
-fn wait(replicas: usize) -> Cmd {
+/// Until the deadline at the latest; 0 would be for ever.
+fn wait(replicas: usize, deadline: Instant) -> Cmd {
+    let rest = deadline.saturating_duration_since(Instant::now());
     let mut command = redis::cmd("WAIT");
-    command.arg(replicas).arg(ROUND.as_millis() as u64);
+    command.arg(replicas).arg(rest.min(ROUND).as_millis().max(1) as u64);
     command
 }
 

@@ -7,6 +7,7 @@ use super::connector::Connector;
 use super::establish::{Libraries, patiently};
 use super::ground::Ground;
 use super::load::{self, Act};
+use super::patience::Patience;
 use crate::error::OpenError;
 use crate::library::Library;
 use crate::options::ValkeyOptions;
@@ -32,7 +33,8 @@ pub(crate) async fn inspect(
     let (connector, _all_gone) = Connector::new(options)?;
     let ground = Ground::new(options, Arc::new(library), connector);
     let seed = Address::new(&options.host, options.port);
-    let survey = patiently(&ground, &seed, options, Libraries::Look).await;
+    let survey =
+        patiently(&ground, (&seed, options), Libraries::Look, &mut Patience::new(options)).await;
     ground.close();
     let (survey, ours) = (survey?, &ground.library);
     let mut version =

@@ -54,13 +54,23 @@ pub(super) async fn ensure(
     };
     match connection.call(&load(library, replace)).await? {
         // Another client was faster; whether its library serves ours shows at the next look.
-        Value::ServerError(error) if !replace && reply_text(&error).ends_with("already exists") => {
+        Value::ServerError(error) if !replace && is_there_already(&error) => {
             loaded_by_another(connection, address, library).await
         }
-        Value::ServerError(error) => Err(refused(address, &error)),
+        answer => loaded(address, library, &answer),
+    }
+}
+
+fn is_there_already(error: &redis::ServerError) -> bool {
+    reply_text(error).ends_with("already exists")
+}
+
+fn loaded(address: &Address, library: &Library, answer: &Value) -> Result<(), Obstacle> {
+    match answer {
+        Value::ServerError(error) => Err(refused(address, error)),
         _ => {
             let hash = &library.hash;
-            tracing::info!(%address, %hash, replace, "loaded the function library");
+            tracing::info!(%address, %hash, "loaded the function library");
             Ok(())
         }
     }
@@ -80,13 +90,19 @@ async fn loaded_by_another(
     let found = found(connection, address).await?;
     match act(library, found.as_ref()) {
         Act::Use => Ok(()),
-        Act::Load => Err(Obstacle::Final(OpenError::Scripting {
-            detail: format!(
-                "{address} has a library {:?} that is not ours; run FUNCTION DELETE {}, or use \
-                 another server",
-                library.name, library.name
-            ),
-        })),
+        // All may have been flushed since, which a second try tells from a library that is not ours.
+        Act::Load => match connection.call(&load(library, false)).await? {
+            Value::ServerError(error) if is_there_already(&error) => {
+                Err(Obstacle::Final(OpenError::Scripting {
+                    detail: format!(
+                        "{address} has a library {:?} that is not ours; run FUNCTION DELETE {}, or \
+                         use another server",
+                        library.name, library.name
+                    ),
+                }))
+            }
+            answer => loaded(address, library, &answer),
+        },
         Act::Replace | Act::Refuse => {
             Err(Obstacle::Later("another client is loading its function library".to_owned()))
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redis::{Arg, Cmd, Pipeline, Value};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::address::Address;
 use super::connection::{Connection, Failure};
@@ -61,11 +62,11 @@ impl Node {
         }
     }
 
-    /// A call whose success is as durable as the options say.
-    pub(super) async fn call(&self, command: &Cmd) -> Result<Value, Failure> {
+    /// A call whose success is as durable as the options say, by the deadline.
+    pub(super) async fn call(&self, command: &Cmd, deadline: Instant) -> Result<Value, Failure> {
         match &self.groups {
             Some(groups) if !only_reads(command) => {
-                let replies = groups.call(vec![command.clone()]).await?;
+                let replies = groups.call(vec![command.clone()], deadline).await?;
                 Ok(replies.into_iter().next().unwrap_or_default())
             }
             _ => self.call_directly(command).await,
@@ -83,9 +84,9 @@ impl Node {
     }
 
     /// Several calls in one flight; each has its own answer.
-    pub(super) async fn call_all(&self, commands: &[Cmd]) -> Result<Vec<Value>, Failure> {
+    async fn call_all(&self, commands: &[Cmd], deadline: Instant) -> Result<Vec<Value>, Failure> {
         if let Some(groups) = &self.groups {
-            return groups.call(commands.to_vec()).await;
+            return groups.call(commands.to_vec(), deadline).await;
         }
         let mut pipeline = Pipeline::with_capacity(commands.len());
         for command in commands {
@@ -96,8 +97,13 @@ impl Node {
 
     /// A call for a slot that this node is about to own. The permission is for the next command
     /// only, so both must travel together.
-    pub(super) async fn call_asking(&self, command: &Cmd) -> Result<Value, Failure> {
-        let replies = self.call_all(&[redis::cmd("ASKING"), command.clone()]).await?;
+    pub(super) async fn call_asking(
+        &self,
+        command: &Cmd,
+        deadline: Instant,
+    ) -> Result<Value, Failure> {
+        let commands = [redis::cmd("ASKING"), command.clone()];
+        let replies = self.call_all(&commands, deadline).await?;
         let refused = |reply: &&Value| matches!(reply, Value::ServerError(_));
         let reply = replies.iter().find(refused).or(replies.last());
         Ok(reply.cloned().unwrap_or_default())
@@ -129,9 +135,11 @@ async fn until_it_answers(node: Weak<Node>) {
 }
 
 /// Commands that change nothing, so that no replica has to be waited for.
-const READS: [&[u8]; 14] = [
+const READS: [&[u8]; 20] = [
+    b"EXISTS",
     b"FCALL_RO",
     b"GET",
+    b"HEXISTS",
     b"HGET",
     b"HGETALL",
     b"HSCAN",
@@ -140,8 +148,12 @@ const READS: [&[u8]; 14] = [
     b"MGET",
     b"SCAN",
     b"SCARD",
+    b"SISMEMBER",
     b"SMEMBERS",
+    b"XLEN",
     b"XRANGE",
+    b"XREVRANGE",
+    b"ZRANDMEMBER",
     b"ZRANGE",
     b"ZSCORE",
 ];

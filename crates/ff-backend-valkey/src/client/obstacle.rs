@@ -68,14 +68,6 @@ impl Obstacle {
         }
     }
 
-    /// Names the node, where it is not clear which one is meant.
-    pub(super) fn at(self, address: &Address) -> Self {
-        match self {
-            Self::Later(detail) => Self::Later(format!("{address}: {detail}")),
-            other => other,
-        }
-    }
-
     /// For opening a store whose patience is over.
     pub(super) fn into_open_error(self, address: &Address) -> OpenError {
         match self {

@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 
 use super::address::Address;
 use super::dedicated::Dedicated;
+use super::effort::Effort;
 use super::ground::Ground;
 use super::node::Node;
 use super::settle::{Route, Stop};
@@ -20,6 +21,9 @@ use crate::upsets::Upsets;
 
 /// How long a look over a cluster waits for one of its nodes.
 const LOOK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Nodes outside of the table that are kept.
+const HELPERS_MOST: usize = 8;
 
 /// The way to one server or one cluster. Clones share it.
 #[derive(Clone)]
@@ -36,6 +40,9 @@ pub(crate) enum Looked {
 pub(super) struct Inner {
     pub(super) ground: Arc<Ground>,
     pub(super) table: watch::Sender<Arc<Topology>>,
+    /// Nodes outside of the table that calls are sent on to, the newest last. They are kept until the table
+    /// changes, so that such calls share a connection.
+    pub(super) helpers: Mutex<Vec<Arc<Node>>>,
     /// Where the store was opened: the last resort when no known node answers.
     pub(super) seed: Address,
     pub(super) server_version: String,
@@ -48,16 +55,18 @@ pub(super) struct Inner {
 impl Client {
     /// To the primary that owns the slot. Calls sent at the same time travel together.
     pub(crate) async fn send(&self, slot: u16, command: &Cmd) -> Result<Value, EngineError> {
+        let effort = Effort::new(&self.0.ground);
         let table = self.table();
         let Some(node) = table.owner(slot) else {
-            return Box::pin(self.settle(Route::Slot(slot), command, Stop::unowned(slot))).await;
+            let (route, stop) = (Route::Slot(slot), Stop::unowned(slot));
+            return Box::pin(self.settle(route, command, stop, effort)).await;
         };
-        match judge(node.call(command).await) {
+        match judge(node.call(command, effort.deadline()).await) {
             Verdict::Done(value) => Ok(value),
             Verdict::Failed(error) => Err(self.suspect_node(node, error)),
             Verdict::Again(again) => {
                 let stop = Stop { node: Some(Arc::clone(node)), again };
-                Box::pin(self.settle(Route::Slot(slot), command, stop)).await
+                Box::pin(self.settle(Route::Slot(slot), command, stop, effort)).await
             }
         }
     }
@@ -69,13 +78,14 @@ impl Client {
         primary: &Primary,
         command: &Cmd,
     ) -> Result<Value, EngineError> {
+        let effort = Effort::new(&self.0.ground);
         let node = &primary.node;
         match judge(node.call_directly(command).await) {
             Verdict::Done(value) => Ok(value),
             Verdict::Failed(error) => Err(self.suspect_node(node, foreign_slot(error))),
             Verdict::Again(again) => {
                 let stop = Stop { node: Some(Arc::clone(node)), again };
-                Box::pin(self.settle(Route::Node(node), command, stop)).await
+                Box::pin(self.settle(Route::Node(node), command, stop, effort)).await
             }
         }
     }
@@ -128,6 +138,11 @@ impl Client {
         self.0.ground.cluster
     }
 
+    /// With which every function is called.
+    pub(crate) fn call_version(&self) -> u32 {
+        self.0.ground.library.call_version
+    }
+
     /// Like `valkey 9.1.2`.
     pub(crate) fn server_version(&self) -> String {
         self.0.server_version.clone()
@@ -146,7 +161,7 @@ impl Client {
         let inner = &self.0;
         inner.ground.close();
         inner.stop_refreshing();
-        for node in self.table().nodes() {
+        for node in self.table().nodes().chain(&inner.take_helpers()) {
             node.link.close();
         }
         let mut all_gone = inner.all_gone.lock().await;
@@ -204,9 +219,19 @@ impl Client {
 
     /// The node at an address, whether or not it owns anything yet.
     pub(super) fn node_at(&self, address: &Address) -> Arc<Node> {
-        let table = self.table();
-        let known = table.node_at(address).map(Arc::clone);
-        known.unwrap_or_else(|| Node::start(&self.0.ground, address, None))
+        if let Some(known) = self.table().node_at(address) {
+            return Arc::clone(known);
+        }
+        let mut helpers = self.0.helpers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = helpers.iter().find(|node| node.address == *address) {
+            return Arc::clone(known);
+        }
+        if helpers.len() == HELPERS_MOST {
+            helpers.remove(0);
+        }
+        let helper = Node::start(&self.0.ground, address, None);
+        helpers.push(Arc::clone(&helper));
+        helper
     }
 }
 
@@ -214,10 +239,16 @@ impl Inner {
     /// The table after `table`; nodes that stay keep their connections.
     pub(super) fn next(&self, table: &Topology, shares: Vec<Share>) -> Topology {
         self.ground.upsets.note();
+        let helpers = self.take_helpers();
         Topology::new(table.generation + 1, shares, |address| {
-            let known = table.node_at(address).map(Arc::clone);
+            let helper = || helpers.iter().find(|node| node.address == *address);
+            let known = table.node_at(address).or_else(helper).map(Arc::clone);
             known.unwrap_or_else(|| Node::start(&self.ground, address, None))
         })
+    }
+
+    fn take_helpers(&self) -> Vec<Arc<Node>> {
+        std::mem::take(&mut *self.helpers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn stop_refreshing(&self) {

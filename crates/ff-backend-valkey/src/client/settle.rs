@@ -39,22 +39,26 @@ impl Client {
         route: Route<'_>,
         command: &Cmd,
         mut stop: Stop,
+        mut effort: Effort,
     ) -> Result<Value, EngineError> {
-        let mut effort = Effort::new(&self.0.ground);
+        let deadline = effort.deadline();
         loop {
             let helper = self.clear_the_way(&route, &stop, &mut effort).await?;
             let (node, outcome) = match (helper, &route) {
                 (Some(helper), _) => {
-                    let outcome = helper.call_asking(command).await;
+                    let outcome = effort.attempt(helper.call_asking(command, deadline)).await;
                     (helper, outcome)
                 }
-                (None, Route::Node(node)) => (Arc::clone(node), node.call_directly(command).await),
+                (None, Route::Node(node)) => {
+                    let outcome = effort.attempt(node.call_directly(command)).await;
+                    (Arc::clone(node), outcome)
+                }
                 (None, Route::Slot(slot)) => {
                     let Some(node) = self.table().owner(*slot).map(Arc::clone) else {
                         stop = Stop::unowned(*slot);
                         continue;
                     };
-                    let outcome = node.call(command).await;
+                    let outcome = effort.attempt(node.call(command, deadline)).await;
                     (node, outcome)
                 }
             };
@@ -153,7 +157,7 @@ impl Client {
 }
 
 async fn repaired(node: &Node, effort: &mut Effort) -> Result<(), EngineError> {
-    match node.repair_library().await {
+    match effort.wait("the function library is being loaded", node.repair_library()).await? {
         Ok(()) => Ok(()),
         Err(Obstacle::Later(reason)) => effort.pause(&reason).await,
         Err(Obstacle::Final(error)) => Err(EngineError::unavailable(error.to_string())),
@@ -194,7 +198,7 @@ mod tests {
             _ => Say::Usual,
         });
         let options = ValkeyOptions { call_timeout: Duration::from_millis(200), ..fake.options() };
-        let client = Client::connect(&options, fake::library()).await.unwrap();
+        let client = fake::connect(&options).await.unwrap();
         let error = set(&client).await.unwrap_err();
         let known = matches!(error, EngineError::Transport { outcome_unknown: false, .. });
         assert!(known && error.to_string().contains("LOADING x"), "{error:?}");
@@ -253,7 +257,7 @@ mod tests {
                 _ => Say::Usual,
             });
             let options = ValkeyOptions { cluster: true, ..fake.options() };
-            let client = Client::connect(&options, fake::library()).await.unwrap();
+            let client = fake::connect(&options).await.unwrap();
             assert_eq!(set(&client).await, Ok(Value::Okay), "{word}");
             assert_eq!(fake.asked("SET key 1").len(), 1, "{word}");
         }

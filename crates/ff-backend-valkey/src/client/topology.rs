@@ -188,7 +188,7 @@ mod tests {
     use crate::client::connector::Connector;
     use crate::client::ground::Ground;
     use crate::library::Library;
-    use crate::options::{LibraryClock, ValkeyOptions};
+    use crate::options::ValkeyOptions;
 
     fn share(slots: RangeInclusive<u16>, host: &str) -> Share {
         Share { slots, address: Address::new(host, 7000) }
@@ -282,7 +282,7 @@ mod tests {
         let options = ValkeyOptions::new("a", 7000);
         let (connector, _) = Connector::new(&options).unwrap();
         connector.close();
-        let library = Arc::new(Library::assemble(LibraryClock::Server));
+        let library = Arc::new(Library::assemble(&options));
         let ground = Arc::new(Ground::new(&options, library, connector));
         let shares = vec![share(0..=99, "a"), share(100..=199, "b"), share(300..=399, "a")];
         let table = Topology::new(3, shares, |address| Node::start(&ground, address, None));

@@ -24,7 +24,10 @@ pub(crate) async fn take_up<B: Backend + ?Sized, O: ByName>(
     let execution_id = op.named();
     match backend.call(op.clone()).await {
         Err(error) if error.code() == Code::ConcurrencyLimitExceeded => {}
-        done => return done,
+        done => {
+            errand::carry_out_noted(backend).await;
+            return done;
+        }
     }
     let Some(found) = backend.ask(ReadStanding { execution_id }).await? else {
         return backend.call(op).await;
@@ -39,9 +42,13 @@ pub(crate) async fn take_up<B: Backend + ?Sized, O: ByName>(
             return Err(refusal.into());
         }
     }
-    let slots =
-        TakenSlots { lease_epoch: it.applicant.lease_epoch, quota_policy_ids: it.slots.clone() };
+    let slots = TakenSlots {
+        lease_epoch: it.applicant.lease_epoch,
+        quota_policy_ids: it.slots.clone(),
+        places: it.places.clone(),
+    };
     let done = backend.call(op.with_slots(slots)).await;
+    errand::carry_out_noted(backend).await;
     // Whether a call that failed otherwise came through, a pending slot finds out later.
     if done.as_ref().is_err_and(|error| error.refusal().is_some()) {
         give_back(backend, &it).await;

@@ -14,6 +14,8 @@ pub(super) struct UnderWay {
     /// Quota policies that have not been asked.
     pub(super) left: std::vec::IntoIter<QuotaPolicyId>,
     pub(super) slots: Vec<QuotaPolicyId>,
+    /// Those of them that keep a place in their window.
+    pub(super) places: Vec<QuotaPolicyId>,
 }
 
 impl UnderWay {
@@ -21,7 +23,7 @@ impl UnderWay {
     pub(super) fn new(applicant: Applicant, held: &[QuotaPolicyId]) -> Self {
         let mut left = applicant.standing.quota_policy_ids.clone();
         left.retain(|id| !held.contains(id));
-        Self { applicant, left: left.into_iter(), slots: Vec::new() }
+        Self { applicant, left: left.into_iter(), slots: Vec::new(), places: Vec::new() }
     }
 
     /// What a policy answered: a slot, or why there is none.
@@ -36,8 +38,11 @@ impl UnderWay {
             Ok(Some(Refusal::new(code, detail).for_ms(ms)))
         };
         match reply {
-            Ok(Reply::CheckAdmission(Admission::Admitted | Admission::AlreadyAdmitted)) => {
+            Ok(Reply::CheckAdmission(
+                Admission::Admitted { keeps_place } | Admission::AlreadyAdmitted { keeps_place },
+            )) => {
                 self.slots.push(id);
+                self.places.extend(keeps_place.then_some(id));
                 Ok(None)
             }
             Ok(Reply::CheckAdmission(Admission::RateExceeded { retry_after_ms })) => {
@@ -94,6 +99,7 @@ impl UnderWay {
                 worker_instance_id: claim.worker_instance_id.clone(),
                 grant_ttl_ms: ttl_ms,
                 slots: self.slots.clone(),
+                places: self.places.clone(),
                 claimant: self.applicant.lease_id,
             }
             .into(),
@@ -109,6 +115,7 @@ impl UnderWay {
             worker_instance_id: claim.worker_instance_id.clone(),
             lease_ttl_ms: claim.lease_ttl_ms,
             slots: self.slots.clone(),
+            places: self.places.clone(),
         }
     }
 }

@@ -79,6 +79,11 @@ impl EngineError {
         }
     }
 
+    /// It is about the thing itself, and the same whoever asks and when: a defect, or a damaged record.
+    pub fn is_bug(&self) -> bool {
+        self.code().class() == Class::Bug
+    }
+
     pub fn is_retryable(&self) -> bool {
         self.code().is_retryable()
     }

@@ -77,6 +77,14 @@ impl Home {
         }
     }
 
+    pub const fn family(&self) -> HomeFamily {
+        match self {
+            Self::Partition(key) => HomeFamily::Partitions(key.family),
+            Self::Namespace(_) => HomeFamily::Namespaces,
+            Self::Global => HomeFamily::Global,
+        }
+    }
+
     /// Whether a deployment with these partitions has it. Namespaces are not counted.
     pub fn exists(&self, config: &PartitionConfig) -> bool {
         match self {
@@ -330,7 +338,7 @@ mod tests {
         let config = PartitionConfig { flow: 3, budget: 2, quota: 1 };
         let shown = |family: HomeFamily| {
             let homes = family.homes(&config, &Namespace::default());
-            assert!(homes.iter().all(|home| home.exists(&config)));
+            assert!(homes.iter().all(|home| home.exists(&config) && home.family() == family));
             homes.iter().map(Home::to_string).collect::<Vec<_>>().join(" ")
         };
         let of = |family| shown(HomeFamily::Partitions(family));

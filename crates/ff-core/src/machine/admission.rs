@@ -85,8 +85,11 @@ pub(super) fn void(
     let next = execution.lease_epoch + 1 == op.lease_epoch;
     let grant = execution.phase.grant().filter(|grant| next && !grant.is_over(now));
     let holds = |grant: &Grant| op.quota_policy_id.is_some_and(|id| grant.slots.contains(&id));
-    if leased || grant.is_some_and(holds) {
-        return Ok(Step::unchanged(AdmissionVoided::Lives));
+    if leased {
+        return Ok(Step::unchanged(AdmissionVoided::Leased));
+    }
+    if grant.is_some_and(holds) {
+        return Ok(Step::unchanged(AdmissionVoided::Granted));
     }
     let never = execution.lease_epoch < op.lease_epoch;
     let mut draft = Draft::of(execution, now);

@@ -180,6 +180,7 @@ fn decide_limits(
             budget::report(facts, &op.report(), now)?.map(Reply::RecordSpend)
         }
         Command::ReleaseBudget(op) => budget::release(facts, op, now)?.map(Reply::ReleaseBudget),
+        Command::RecountBudget(op) => budget::recount(facts, op, now)?.map(Reply::RecountBudget),
         Command::ResetBudget(op) => budget::reset(facts, op, now)?.map(Reply::ResetBudget),
         Command::DeleteBudget(op) => budget::delete(facts, op, now)?.map(Reply::DeleteBudget),
         Command::AttachBudget(op) => budget::attach(facts, op, now)?.map(Reply::AttachBudget),

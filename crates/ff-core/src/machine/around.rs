@@ -84,11 +84,9 @@ fn quota(
 ) -> Result<Option<LimitFound>, Halt> {
     let limit = limits::EXPLAIN_ITEMS;
     let query = DescribeQuotaPolicy { quota_policy_id, holders_from: 0, limit };
-    let Some(policy) = quota::describe(facts, &query)? else { return Ok(None) };
-    let id = DocumentId::quota_policy(quota_policy_id, &facts.settings().partitions);
-    let found = facts.document(&id)?;
-    let found = found.as_ref().and_then(|found| found.quota_policy());
+    let Some(policy) = quota::describe(facts, &query, now)? else { return Ok(None) };
     let opens_attempt = runnable.next != Next::Resume;
-    let verdict = found.map(|found| found.verdict(execution.id, opens_attempt, now));
-    Ok(verdict.map(|verdict| LimitFound::Quota { policy, verdict }))
+    let (verdict, in_window) =
+        quota::verdict(facts, quota_policy_id, (execution.id, opens_attempt), now)?;
+    Ok(Some(LimitFound::Quota { policy, verdict, in_window }))
 }

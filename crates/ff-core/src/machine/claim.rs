@@ -60,9 +60,7 @@ fn look(
         Err(refusal) => return Ok(Step::refused(refusal)),
     };
     let mut round = Round::new(facts, op, gate, limited, now);
-    if let Err(refusal) = round.run()? {
-        return Ok(Step::refused(refusal));
-    }
+    round.run()?;
     let changes = Changes { executions: round.changed, ..Changes::default() };
     flow::settle(facts, Step::done(round.claimed, changes), now)
 }
@@ -123,6 +121,8 @@ pub struct LeaseTerms {
     pub granted: bool,
     /// Quota policies of which it holds a slot.
     pub slots: Vec<QuotaPolicyId>,
+    /// Those of them that keep a place in their window for it.
+    pub places: Vec<QuotaPolicyId>,
 }
 
 /// What a claim makes of one execution. For a store that notes a claim in short and works it out
@@ -143,6 +143,7 @@ pub fn set_aside(execution: Arc<Execution>, terms: &LeaseTerms, now: TimestampMs
         worker_instance_id: Some(terms.worker_instance_id.clone()),
         expires_at: now.after(limits::SLOT_PENDING_MS),
         slots: Vec::new(),
+        places: Vec::new(),
         claimant: None,
         lapsed: false,
         recalled: false,
@@ -210,7 +211,7 @@ impl<'a, F: Facts> Round<'a, F> {
         }
     }
 
-    fn run(&mut self) -> Result<Result<(), Refusal>, Needs> {
+    fn run(&mut self) -> Result<(), Needs> {
         while self.wanted() > 0 {
             let Some(lane) = self.rota.pick() else { break };
             let Some(id) = self.next_candidate(lane)? else {
@@ -221,8 +222,8 @@ impl<'a, F: Facts> Round<'a, F> {
                 Ok(Confirmed::Taken) => self.rota.charge(lane),
                 Ok(Confirmed::PassedOver) => {}
                 Ok(Confirmed::ReplyFull) => break,
-                Ok(Confirmed::Broken(_)) if !self.needs.is_empty() => break,
-                Ok(Confirmed::Broken(refusal)) => return Ok(Err(refusal)),
+                // What cannot be read keeps nobody back who stands behind it.
+                Err(lacking) if self.facts.is_lost(&lacking) => {}
                 Err(lacking) => {
                     self.needs.merge(lacking);
                     self.undecided += 1;
@@ -230,7 +231,7 @@ impl<'a, F: Facts> Round<'a, F> {
                 }
             }
         }
-        std::mem::take(&mut self.needs).into_result().map(Ok)
+        std::mem::take(&mut self.needs).into_result()
     }
 
     fn wanted(&self) -> usize {
@@ -246,7 +247,11 @@ impl<'a, F: Facts> Round<'a, F> {
             }
             front.candidates = self.facts.candidates(&front.view, front.seen + wanted)?;
             let fresh = &front.candidates.ids[front.seen..];
-            self.facts.want_tasks(&fresh[..wanted.min(fresh.len())])?;
+            match self.facts.want_tasks(&fresh[..wanted.min(fresh.len())]) {
+                Err(lacking) if !self.facts.is_lost(&lacking) => return Err(lacking),
+                // Those that can be read are asked for one by one.
+                _ => {}
+            }
         }
         let id = front.candidates.ids.get(front.seen).copied();
         front.seen += usize::from(id.is_some());
@@ -284,9 +289,9 @@ impl<'a, F: Facts> Round<'a, F> {
         {
             return Ok(Confirmed::ReplyFull);
         }
-        let task = match settled(task_of(self.facts, &draft.execution, left))? {
-            Ok(task) => task,
-            Err(refusal) => return Ok(Confirmed::Broken(refusal)),
+        let Ok(task) = settled(task_of(self.facts, &draft.execution, left))? else {
+            // A row beside it cannot be read.
+            return Ok(Confirmed::PassedOver);
         };
         self.bytes += task.payload.len() + task.extras.bytes();
         self.claimed.tasks.push(task);
@@ -329,8 +334,6 @@ enum Confirmed {
     Taken,
     PassedOver,
     ReplyFull,
-    /// A row beside it cannot be read.
-    Broken(Refusal),
 }
 
 impl Draft {
@@ -357,6 +360,7 @@ impl Draft {
             attempt_deadline_at: left.map(|left| self.now.after(left)),
             granted: terms.granted,
             slots: terms.slots.clone(),
+            places: terms.places.clone(),
         });
         self.event_with(EventKind::Claimed, data);
     }
@@ -420,6 +424,7 @@ impl Claim {
             ttl_ms: self.lease_ttl_ms,
             granted: false,
             slots: Vec::new(),
+            places: Vec::new(),
         }
     }
 }

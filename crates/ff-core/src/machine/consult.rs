@@ -6,7 +6,7 @@ use super::around::around;
 use super::draft::{Halt, existing};
 use super::extras::settled;
 use super::standing::{of_execution, of_lane};
-use super::{Facts, Needs, extras, flow, quota};
+use super::{Facts, Needs, budget, extras, flow, quota};
 use crate::error::Refusal;
 use crate::id::{DocumentId, ExecutionId, Namespace};
 use crate::read::{
@@ -66,12 +66,6 @@ fn answer(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<
             };
             Answer::ReadStanding(Some(standing(facts, &found)?))
         }
-        Query::GetBudgetStatus(q) => {
-            let id = DocumentId::budget(q.budget_id, &facts.settings().partitions);
-            let found = facts.document(&id)?;
-            let status = found.and_then(|found| BudgetStatus::of(&found, now));
-            Answer::GetBudgetStatus(status.map(Box::new))
-        }
         Query::DescribeNamespace(q) => Answer::DescribeNamespace(namespace(facts, &q.namespace)?),
         Query::GetKey(q) => {
             let found = facts.document(&DocumentId::key(&q.key_id))?;
@@ -83,13 +77,29 @@ fn answer(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<
             let bulk = found.as_ref().and_then(|found| Bulk::of(&found.body));
             Answer::GetBulk(bulk.cloned().map(Box::new))
         }
+        _ => return of_limits(facts, query, now),
+    }))
+}
+
+/// Questions about budgets and quota policies.
+fn of_limits(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<Answer>, Halt> {
+    Ok(Some(match query {
+        Query::GetBudgetStatus(q) => {
+            let id = DocumentId::budget(q.budget_id, &facts.settings().partitions);
+            let found = facts.document(&id)?;
+            let status = found.and_then(|found| BudgetStatus::of(&found, now));
+            Answer::GetBudgetStatus(status.map(Box::new))
+        }
+        Query::ReadLedger(q) => Answer::ReadLedger(budget::read_ledger(facts, q, now)?),
         Query::ReadQuotaLimits(q) => {
             let id = DocumentId::quota_policy(q.quota_policy_id, &facts.settings().partitions);
             let found = facts.document(&id)?;
             let policy = found.as_ref().and_then(|found| found.quota_policy());
             Answer::ReadQuotaLimits(policy.map(|policy| policy.spec))
         }
-        Query::DescribeQuotaPolicy(q) => Answer::DescribeQuotaPolicy(quota::describe(facts, q)?),
+        Query::DescribeQuotaPolicy(q) => {
+            Answer::DescribeQuotaPolicy(quota::describe(facts, q, now)?)
+        }
         _ => return Ok(None),
     }))
 }

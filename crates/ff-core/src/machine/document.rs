@@ -6,11 +6,12 @@ use serde::de::DeserializeOwned;
 
 use super::Facts;
 use super::draft::Halt;
+use super::revision::before_first;
 use super::rows::{RowChange, RowKey, find_changed};
 use super::step::{ChangedDocument, Changes, Step};
 use crate::error::{Code, Refusal};
 use crate::event::{Event, EventData, EventKind};
-use crate::id::DocumentId;
+use crate::id::{DocumentId, DocumentKind};
 use crate::state::{Document, DueKind, Part};
 use crate::time::TimestampMs;
 
@@ -67,12 +68,14 @@ impl<B: Part> DocumentDraft<B> {
 
     /// A new document.
     pub(super) fn new(id: DocumentId, body: B, now: TimestampMs) -> Self {
+        // These are never removed, and are at 0 before anybody has said anything of them.
+        let is_lasting = matches!(id.kind, DocumentKind::Lane | DocumentKind::Namespace);
         Self {
             id,
             body: Box::new(body),
             now,
             removed: false,
-            revision: 0,
+            revision: if is_lasting { 0 } else { before_first(now) },
             event_seq: 0,
             last_event: 0,
             before: None,

@@ -7,13 +7,14 @@ use crate::id::{Namespace, WorkerInstanceId};
 use crate::operation::Errand;
 use crate::state::{
     Attached, Body, Budget, Bulk, BulkState, CancelNotice, CancelSource, Document, LimitId, Part,
-    QuotaPolicy, Worker,
+    PublicState, QuotaPolicy, Worker,
 };
 
 impl Changes {
     /// What is to be done elsewhere. A record tells whenever that part of it is written.
     pub fn errands(&self) -> Vec<Errand> {
-        let executions = self.executions.iter().filter_map(Changed::errand);
+        let executions = self.executions.iter();
+        let executions = executions.flat_map(|it| it.gives_back().into_iter().chain(it.enters()));
         let documents = self.documents.iter().flat_map(ChangedDocument::errands);
         executions.chain(self.notices()).chain(documents).collect()
     }
@@ -45,22 +46,36 @@ impl Changes {
 }
 
 impl Changed {
-    fn errand(&self) -> Option<Errand> {
+    fn gives_back(&self) -> Option<Errand> {
         let after = self.after.as_ref()?;
         let owed = after.owed.as_ref()?;
         let before = self.before.as_ref().and_then(|before| before.owed.as_ref());
         (before != Some(owed))
             .then(|| Errand::GiveBack { execution_id: self.id, slots: owed.slots.clone() })
     }
+
+    /// Its lease has begun, and windows wait to hear of it.
+    fn enters(&self) -> Option<Errand> {
+        let after = self.after.as_ref()?;
+        let lease = after.phase.lease().filter(|lease| !lease.places.is_empty())?;
+        let before = self.before.as_ref().map(|before| before.lease_epoch);
+        (before != Some(after.lease_epoch)).then(|| Errand::Enter {
+            execution_id: self.id,
+            lease_epoch: after.lease_epoch,
+            quota_policy_ids: lease.places.clone(),
+        })
+    }
 }
 
 impl Changed {
-    /// What the worker hears whose task this change has cancelled; who does it itself need not.
+    /// What the worker hears whose task this change has cancelled; who does it itself need not. A tick may end
+    /// a lease first and cancel after that: then there was nobody to be told, as if it had been two.
     fn notice(&self) -> Option<((Namespace, WorkerInstanceId), CancelNotice)> {
         let (before, after) = (self.before.as_ref()?, self.after.as_ref()?);
         let (lease, end) = (before.phase.lease()?, after.phase.terminal()?);
         let cancellation = end.cancellation.as_ref()?;
-        if cancellation.source == CancelSource::LeaseHolder {
+        let is_running = cancellation.from == PublicState::Active;
+        if !is_running || cancellation.source == CancelSource::LeaseHolder {
             return None;
         }
         let worker = (after.about.namespace.clone(), lease.worker_instance_id.clone());

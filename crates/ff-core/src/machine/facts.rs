@@ -51,6 +51,9 @@ pub trait Facts {
     /// The keys that sign waitpoint tokens.
     fn keyring(&self) -> Result<Arc<Keyring>, Needs>;
 
+    /// Whether some of what is lacking is there and cannot be read: nothing will bring it.
+    fn is_lost(&self, lacking: &Needs) -> bool;
+
     /// Asks for many rows at once.
     fn want_rows(&self, of: &Subject, keys: &[RowKey]) -> Result<(), Needs> {
         let mut needs = Needs::default();

@@ -48,6 +48,7 @@ pub(super) fn issue(
         worker_instance_id: Some(op.worker_instance_id.clone()),
         expires_at: now.after(op.grant_ttl_ms),
         slots: Vec::new(),
+        places: Vec::new(),
         claimant: None,
         lapsed: false,
         recalled: false,
@@ -85,6 +86,7 @@ pub(super) fn issue_reclaim(
         worker_instance_id: op.worker_instance_id.clone(),
         expires_at: now.after(op.grant_ttl_ms),
         slots: Vec::new(),
+        places: Vec::new(),
         claimant: None,
         lapsed: false,
         recalled: false,
@@ -117,6 +119,7 @@ pub(super) fn claim_admitted(
 ) -> Result<Step<Box<Task>>, Halt> {
     let terms = LeaseTerms {
         slots: op.slots.clone(),
+        places: op.places.clone(),
         ..LeaseTerms::by_grant(op.lease_id, &op.worker_id, &op.worker_instance_id, op.lease_ttl_ms)
     };
     let mut draft = arrive(facts, op.execution_id, now)?;
@@ -147,6 +150,7 @@ pub(super) fn grant_admitted(
         worker_instance_id: Some(op.worker_instance_id.clone()),
         expires_at: now.after(op.grant_ttl_ms),
         slots: op.slots.clone(),
+        places: op.places.clone(),
         claimant: Some(op.claimant),
         lapsed: false,
         recalled: false,
@@ -289,16 +293,18 @@ fn lease_with(
     taken: &TakenSlots,
 ) -> Result<Step<Box<Task>>, Halt> {
     let grant = draft.execution.phase.grant().filter(|grant| !grant.is_over(draft.now));
-    let mut slots = grant.map(|grant| grant.slots.clone()).unwrap_or_default();
+    let held = grant.map(|grant| (grant.slots.clone(), grant.places.clone()));
+    let (mut slots, mut places) = held.unwrap_or_default();
     if taken.lease_epoch == draft.execution.lease_epoch + 1 {
         slots.extend(&taken.quota_policy_ids);
+        places.extend(&taken.places);
     }
     match lacking_slot(facts, &draft.execution, &slots)? {
         Some(id) => {
             let detail = format!("it stands under quota policy {id} and has no slot of it");
             Err(draft.refuse(Refusal::new(Code::ConcurrencyLimitExceeded, detail)))
         }
-        None => lease(facts, draft, &LeaseTerms { slots, ..terms.clone() }),
+        None => lease(facts, draft, &LeaseTerms { slots, places, ..terms.clone() }),
     }
 }
 
@@ -471,7 +477,7 @@ impl LeaseTerms {
         ttl_ms: u64,
     ) -> Self {
         let (worker_id, worker_instance_id) = (worker_id.clone(), worker_instance_id.clone());
-        let slots = Vec::new();
-        Self { lease_id, worker_id, worker_instance_id, ttl_ms, granted: true, slots }
+        let (slots, places) = (Vec::new(), Vec::new());
+        Self { lease_id, worker_id, worker_instance_id, ttl_ms, granted: true, slots, places }
     }
 }

@@ -35,6 +35,10 @@ impl<F: Facts> Facts for Layered<'_, F> {
         self.facts.settings()
     }
 
+    fn is_lost(&self, lacking: &Needs) -> bool {
+        self.facts.is_lost(lacking)
+    }
+
     fn execution(&self, id: ExecutionId) -> Known<Arc<Execution>> {
         match self.changed(id) {
             Some(changed) => Ok(changed.after.clone()),

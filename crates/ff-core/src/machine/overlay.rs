@@ -260,6 +260,10 @@ impl Facts for Overlay {
         &self.settings
     }
 
+    fn is_lost(&self, lacking: &Needs) -> bool {
+        self.why_lost(lacking).is_some()
+    }
+
     fn execution(&self, id: ExecutionId) -> Known<Arc<Execution>> {
         let layers = [&self.changed, &self.loaded];
         layers

@@ -6,6 +6,7 @@ use super::draft::{Draft, Halt};
 use super::facts::{DedupKey, DedupRecord, DedupScope, Facts, Settings};
 use super::flow;
 use super::lane;
+use super::revision::before_first;
 use super::standing::check_attached;
 use super::step::{Changes, Step};
 use crate::error::{Code, Refusal};
@@ -174,7 +175,7 @@ pub(super) fn execution(op: &Submit, retention: Retention, now: TimestampMs) -> 
     };
     Execution {
         id: op.execution_id,
-        revision: 0,
+        revision: before_first(now),
         event_seq: 0,
         last_event: 0,
         priority: clamp_priority(op.priority),

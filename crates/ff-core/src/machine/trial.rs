@@ -8,7 +8,9 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::rows::{Family, RowKey};
-use super::{Overlay, Settings, apply};
+use super::step::{ChangedDocument, Changes};
+use super::{Need, Needs, Overlay, Settings, apply};
+use crate::error::Refusal;
 use crate::id::{DocumentId, ExecutionId};
 use crate::operation::{Command, Operation, Reply, Tick, Ticked};
 use crate::partition::PartitionConfig;
@@ -49,6 +51,42 @@ impl Trial {
             }
         }
         step.reply.expect("no refusal")
+    }
+
+    pub(super) const fn facts(&self) -> &Overlay {
+        &self.overlay
+    }
+
+    /// A command that is refused and changes nothing. Whatever else it asks for is not there.
+    pub(super) fn refusal(&mut self, command: &Command) -> Refusal {
+        loop {
+            let Needs(needs) = match apply(&self.overlay, command, self.now) {
+                Ok(step) => {
+                    let Changes { executions, documents, .. } = step.changes;
+                    assert!(executions.is_empty() && documents.is_empty(), "it changes something");
+                    return step.reply.expect_err("a refusal");
+                }
+                Err(needs) => needs,
+            };
+            for need in needs {
+                match need {
+                    Need::Execution(id) => self.overlay.supply_execution(id, None),
+                    Need::Document(id) => self.overlay.supply_document(id, None),
+                    Need::Dedup(key) => self.overlay.supply_dedup(key, None),
+                    other => panic!("it asks for {other:?}"),
+                }
+            }
+        }
+    }
+
+    /// Makes the record something that no rule has made of it.
+    pub(super) fn spoil(&mut self, change: impl FnOnce(&mut Document)) {
+        let mut document = Document::clone(self.document.as_ref().expect("a document"));
+        change(&mut document);
+        let (id, after) = (document.id.clone(), Some(Arc::new(document)));
+        let before = std::mem::replace(&mut self.document, after.clone());
+        let changed = ChangedDocument { id, before, after, events: Vec::new(), rows: Vec::new() };
+        self.overlay.absorb(&changed.into());
     }
 
     /// Moves the clock without letting the timer come by.

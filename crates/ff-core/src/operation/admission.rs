@@ -45,6 +45,8 @@ pub struct ClaimAdmitted {
     pub lease_ttl_ms: u64,
     /// Quota policies of which a slot was taken for it.
     pub slots: Vec<QuotaPolicyId>,
+    /// Those of them that keep a place in their window for it.
+    pub places: Vec<QuotaPolicyId>,
 }
 
 /// Asks whether a lease with this epoch lives, and makes sure that none begins any more that was to
@@ -60,7 +62,9 @@ pub struct VoidAdmission {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdmissionVoided {
     /// The lease lives: its slots are held.
-    Lives,
+    Leased,
+    /// A grant lives that holds the slot for it.
+    Granted,
     /// It has ended, or nothing is known of it: its slots are free.
     Void,
     /// There was none and will be none: its slots are free, and so are its places in windows.

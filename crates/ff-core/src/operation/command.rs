@@ -2,26 +2,27 @@
 
 use super::{
     AddToFlow, AddedToFlow, Admission, AdmissionReleased, AdmissionVoided, AdvanceBulk,
-    AppendFrames, Appended, ApplyEdge, AttachBudget, BlockForAdmission, BudgetCreated, BudgetReset,
-    BulkCreated, Cancel, CancelFlow, Cancelled, CascadeCompletion, Cascaded, ChangePriority,
-    CheckAdmission, ClaimAdmitted, ClaimExecution, ClaimGrant, ClaimResumedExecution,
-    CloseWaitpoint, Complete, Completed, ConfirmAdmission, Confirmed, CreateBudget, CreateBulk,
-    CreateFlow, CreateKey, CreatePendingWaitpoint, CreateQuotaPolicy, Delay, Delayed, Delete,
-    DeleteBudget, DeleteFlow, DeleteKey, DeleteQuotaPolicy, Deleted, DeliverApproval,
-    DeliverSignal, DeregisterWorker, DrainWorker, EdgeApplied, EdgeResolution, EdgeStaged,
-    EndForBudget, ExpireExecution, Fail, Failed, Fired, FlowCancelled, FlowCreated, FlowReplayed,
-    GrantAdmitted, GroupSet, HeartbeatWorker, Hold, IssueClaimGrant, IssueGrantAndClaim,
-    IssueReclaimGrant, IssueToken, IssuedReclaimGrant, IssuedWaitpoint, KeyCreated, LaneSet,
-    LoseLease, MarkLeaseExpired, MarkWorkerDead, NamespaceSet, NoteCancellations, PriorityChanged,
-    Progressed, PromoteDelayed, QuotaPolicyCreated, QuotaPolicyUpdated, ReclaimExecution,
-    Reclaimed, RecordSpend, RegisterWorker, Release, ReleaseAdmission, ReleaseBudget, Renew,
-    Renewed, Replay, ReplayFlow, Replayed, ReportUsage, ReportUsageAdmin, ResetBudget, ResolveEdge,
-    Resume, ResumedNow, Revoke, Revoked, RotateSecret, Rotated, SeedSecret, SetBulk, SetFlowTags,
-    SetGroupPolicy, SetLane, SetNamespace, SetTags, SettleBudget, SettleSlots, SettleWaking,
-    SettleWorkerLoss, Settled, Signalled, StageEdge, Submit, SubmitFlow, Submitted, SubmittedFlow,
-    Suspend, Suspended, TagsSet, Task, Tick, Ticked, Unblock, Unblocked, UpdateBudget,
-    UpdateProgress, UpdateQuotaPolicy, UsageReported, VoidAdmission, WaitChildren, WaitingChildren,
-    WorkerBeat, WorkerGone, WorkerRegistered,
+    AppendFrames, Appended, ApplyEdge, AttachBudget, BlockForAdmission, BudgetCreated,
+    BudgetRecounted, BudgetReset, BulkCreated, Cancel, CancelFlow, Cancelled, CascadeCompletion,
+    Cascaded, ChangePriority, CheckAdmission, ClaimAdmitted, ClaimExecution, ClaimGrant,
+    ClaimResumedExecution, CloseWaitpoint, Complete, Completed, ConfirmAdmission, Confirmed,
+    CreateBudget, CreateBulk, CreateFlow, CreateKey, CreatePendingWaitpoint, CreateQuotaPolicy,
+    Delay, Delayed, Delete, DeleteBudget, DeleteFlow, DeleteKey, DeleteQuotaPolicy, Deleted,
+    DeliverApproval, DeliverSignal, DeregisterWorker, DrainWorker, EdgeApplied, EdgeResolution,
+    EdgeStaged, EndForBudget, ExpireExecution, Fail, Failed, Fired, FlowCancelled, FlowCreated,
+    FlowReplayed, GrantAdmitted, GroupSet, HeartbeatWorker, Hold, IssueClaimGrant,
+    IssueGrantAndClaim, IssueReclaimGrant, IssueToken, IssuedReclaimGrant, IssuedWaitpoint,
+    KeyCreated, LaneSet, LoseLease, MarkLeaseExpired, MarkWorkerDead, NamespaceSet,
+    NoteCancellations, PriorityChanged, Progressed, PromoteDelayed, QuotaPolicyCreated,
+    QuotaPolicyUpdated, ReclaimExecution, Reclaimed, RecordSpend, RecountBudget, RegisterWorker,
+    Release, ReleaseAdmission, ReleaseBudget, Renew, Renewed, Replay, ReplayFlow, Replayed,
+    ReportUsage, ReportUsageAdmin, ResetBudget, ResolveEdge, Resume, ResumedNow, Revoke, Revoked,
+    RotateSecret, Rotated, SeedSecret, SetBulk, SetFlowTags, SetGroupPolicy, SetLane, SetNamespace,
+    SetTags, SettleBudget, SettleSlots, SettleWaking, SettleWorkerLoss, Settled, Signalled,
+    StageEdge, Submit, SubmitFlow, Submitted, SubmittedFlow, Suspend, Suspended, TagsSet, Task,
+    Tick, Ticked, Unblock, Unblocked, UpdateBudget, UpdateProgress, UpdateQuotaPolicy,
+    UsageReported, VoidAdmission, WaitChildren, WaitingChildren, WorkerBeat, WorkerGone,
+    WorkerRegistered,
 };
 use crate::error::{EngineError, Refusal};
 use crate::id::{DocumentId, ExecutionId};
@@ -172,6 +173,7 @@ operations! {
     ReportUsageAdmin => UsageReported, "report_usage_admin";
     RecordSpend => UsageReported, "record_spend";
     ReleaseBudget => Settled, "release_budget";
+    RecountBudget => BudgetRecounted, "recount_budget";
     ResetBudget => BudgetReset, "reset_budget";
     DeleteBudget => Settled, "delete_budget";
     AttachBudget => Settled, "attach_budget";

@@ -21,7 +21,7 @@ pub struct NewEdge {
     pub data_passing_ref: Option<String>,
 }
 
-/// Adds an edge to the graph; it counts once it is applied.
+/// Adds an edge to the graph. It counts once it is applied, which may be in the same step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageEdge {
     pub flow_id: FlowId,
@@ -29,14 +29,16 @@ pub struct StageEdge {
     pub edge: NewEdge,
     /// Refuses if the graph has changed since.
     pub expected_graph_revision: Option<u64>,
-    /// It is to be applied next: refuses what an apply would refuse, so that nothing is left behind.
-    pub applies: bool,
+    /// Applies it as well. What an apply refuses is refused then, and nothing is written.
+    pub apply: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EdgeStaged {
     pub edge_id: EdgeId,
     pub graph_revision: u64,
+    /// Edges that the downstream still waits for; none if the edge was not applied.
+    pub unresolved: Option<u32>,
 }
 
 /// Makes a staged edge count: a downstream that has not started waits for it.

@@ -16,6 +16,9 @@ use crate::time::TimestampMs;
 pub enum Errand {
     /// Slots of leases that have ended, or of grants that nobody used, are to be given back.
     GiveBack { execution_id: ExecutionId, slots: Vec<OwedSlot> },
+    /// A lease has begun for which these policies keep a place in their windows. There is no note of it:
+    /// who is not told asks.
+    Enter { execution_id: ExecutionId, lease_epoch: u64, quota_policy_ids: Vec<QuotaPolicyId> },
     /// It is the turn of these, who waited for a slot or a place in the window.
     LetGo { quota_policy_id: QuotaPolicyId, execution_ids: Vec<ExecutionId> },
     /// These are to be asked whether their leases live.
@@ -47,6 +50,7 @@ impl Errand {
         matches!(
             self,
             Self::GiveBack { .. }
+                | Self::Enter { .. }
                 | Self::LetGo { .. }
                 | Self::Tell { .. }
                 | Self::Attach { .. }

@@ -73,9 +73,6 @@ pub struct FlowCancelled {
     pub reason: String,
     /// Members that are still to be cancelled; 0: all is done.
     pub scheduled: u32,
-    /// Members that could not be cancelled. The machine knows no such member; a client reads what a
-    /// server tells.
-    pub failed: Vec<ExecutionId>,
     pub replayed: bool,
 }
 

@@ -94,6 +94,8 @@ pub struct TakenSlots {
     /// Of the lease that they were taken for.
     pub lease_epoch: u64,
     pub quota_policy_ids: Vec<QuotaPolicyId>,
+    /// Those of them that keep a place in their window for it.
+    pub places: Vec<QuotaPolicyId>,
 }
 
 /// The next execution for a worker, found by a scheduler that is not the worker: it is set aside, its
@@ -119,6 +121,8 @@ pub struct GrantAdmitted {
     pub grant_ttl_ms: u64,
     /// Quota policies of which a slot was taken for it.
     pub slots: Vec<QuotaPolicyId>,
+    /// Those of them that keep a place in their window for it.
+    pub places: Vec<QuotaPolicyId>,
     /// The claim that asked for them.
     pub claimant: LeaseId,
 }

@@ -86,8 +86,8 @@ pub use priority::{ChangePriority, PriorityChanged};
 pub use progress::{Progressed, UpdateProgress};
 pub use quota::{
     Admission, AdmissionReleased, CheckAdmission, ConfirmAdmission, Confirmed, CreateQuotaPolicy,
-    DeleteQuotaPolicy, QuotaChange, QuotaPolicyCreated, QuotaPolicyUpdated, ReleaseAdmission,
-    SettleWaking, SlotEnd, UpdateQuotaPolicy,
+    DeleteQuotaPolicy, HeldBy, QuotaChange, QuotaPolicyCreated, QuotaPolicyUpdated,
+    ReleaseAdmission, SettleWaking, SlotEnd, UpdateQuotaPolicy,
 };
 pub use reconcile::{Part, Reconcile, Reconciled};
 pub use renew::{Renew, Renewed};
@@ -103,7 +103,8 @@ pub use tick::{ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed,
 pub use trim::{Trim, Trimmed};
 pub(crate) use usage::Report;
 pub use usage::{
-    RecordSpend, ReleaseBudget, ReportToAll, ReportUsage, ReportUsageAdmin, Spender, UsageReported,
+    BudgetRecounted, Miscounted, RecordSpend, RecountBudget, ReleaseBudget, ReportToAll,
+    ReportUsage, ReportUsageAdmin, Spender, UsageReported,
 };
 pub use waitpoint::{
     CloseWaitpoint, CreatePendingWaitpoint, IssueToken, IssuedWaitpoint, Remint, WaitpointRef,

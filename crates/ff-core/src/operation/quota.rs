@@ -83,7 +83,7 @@ pub struct DeleteQuotaPolicy {
     pub quota_policy_id: QuotaPolicyId,
 }
 
-/// Asks for a slot, and for a place in the window. The slot is pending until it is confirmed.
+/// Asks for a slot, and for a place in the window. Both are pending until the policy hears of the lease.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckAdmission {
     pub quota_policy_id: QuotaPolicyId,
@@ -98,9 +98,14 @@ pub struct CheckAdmission {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    Admitted,
+    Admitted {
+        /// The window keeps a place for it, and waits to hear of the lease.
+        keeps_place: bool,
+    },
     /// The slot was taken before.
-    AlreadyAdmitted,
+    AlreadyAdmitted {
+        keeps_place: bool,
+    },
     RateExceeded {
         retry_after_ms: u64,
     },
@@ -109,14 +114,24 @@ pub enum Admission {
     },
 }
 
-/// The lease is there: a pending slot is held from now on.
+/// A pending slot is held from now on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfirmAdmission {
     pub quota_policy_id: QuotaPolicyId,
     pub slot: SlotId,
+    pub by: HeldBy,
     /// The lease, should it get back a slot that is gone. It is taken whatever the limits say, since
     /// the lease is there, and is pending: should the lease have ended meanwhile, it goes again.
     pub restore: Option<LeaseId>,
+}
+
+/// Who holds a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldBy {
+    /// The lease is there: a place in the window that was kept for it counts from now on.
+    Lease,
+    /// A grant, of which there may yet be a lease.
+    Grant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -67,6 +67,34 @@ pub struct ReleaseBudget {
     pub execution_id: ExecutionId,
 }
 
+/// Compares usage with what ledgers hold, so many of them a step: [`limits::RECOUNT_PAGES`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecountBudget {
+    pub budget_id: BudgetId,
+    /// Makes usage what it must be.
+    pub repair: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BudgetRecounted {
+    /// Usage is what ledgers hold and what is attributed to nobody.
+    Sound,
+    /// Another step goes on.
+    More,
+    /// It was not, and is now if that was asked for.
+    Wrong(Vec<Miscounted>),
+}
+
+/// A dimension whose usage is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Miscounted {
+    pub dimension: Dimension,
+    /// As it was.
+    pub used: u64,
+    /// As it must be.
+    pub counted: u64,
+}
+
 /// What became of a report. A breach tells the total, which was counted, or in mode `refuse` the
 /// total as it stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,6 +217,16 @@ impl Shape for RecordSpend {
 }
 
 impl Shape for ReleaseBudget {
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        Some(DocumentId::budget(self.budget_id, partitions))
+    }
+}
+
+impl Shape for RecountBudget {
     fn target(&self) -> Option<ExecutionId> {
         None
     }

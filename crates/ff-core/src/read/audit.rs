@@ -190,14 +190,9 @@ impl Audited {
         }
     }
 
-    /// Usage is what ledgers hold and what no execution was named for.
+    /// What of the pages beside it the record itself tells. Usage is compared with ledgers by
+    /// [`crate::operation::RecountBudget`].
     fn check_budget(&mut self, budget: &Budget) {
-        for (dimension, counter) in &budget.dimensions {
-            if counter.used != counter.attributed + counter.unattributed {
-                let detail = format!("{dimension} does not add up: {counter:?}");
-                self.report("I21", Some(budget.id), detail);
-            }
-        }
         let (ledgers, keys) = (&budget.ledgers, &budget.keys);
         let is_sound = ledgers.first <= ledgers.current
             && ledgers.current <= ledgers.next

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Seen;
 use super::walk::{Listed, Walk};
-use crate::id::{BudgetId, Dimension, Namespace};
+use crate::id::{BudgetId, Dimension, ExecutionId, Namespace};
 use crate::state::{
     Breach, Budget, BudgetScope, Counter, Document, EnforcementMode, HardAction, LastBreach, List,
     ListingPosition, SoftAction,
@@ -15,6 +15,26 @@ use crate::time::TimestampMs;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GetBudgetStatus {
     pub budget_id: BudgetId,
+}
+
+/// What an execution used of a budget in this period, by attempt; none if there is no such budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadLedger {
+    pub budget_id: BudgetId,
+    pub execution_id: ExecutionId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LedgerRead {
+    /// Which period it is of.
+    pub reset_count: u64,
+    /// All that the execution used.
+    pub usage: BTreeMap<Dimension, u64>,
+    /// The part of it that each attempt used, of the newest [`crate::limits::LEDGER_ATTEMPTS`] that
+    /// reported anything.
+    pub attempts: BTreeMap<u32, BTreeMap<Dimension, u64>>,
+    /// The rest: of earlier attempts, or reported without one.
+    pub other: BTreeMap<Dimension, u64>,
 }
 
 /// Budgets of a namespace, newest first.

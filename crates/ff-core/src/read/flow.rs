@@ -160,9 +160,9 @@ pub struct FlowCancellation {
 }
 
 impl FlowSnapshot {
-    /// None of a document that is no flow.
+    /// None of a document that is no flow, or one that is being removed.
     pub fn of(document: &Document, counts: &MemberCounts) -> Option<Self> {
-        let flow = document.flow()?;
+        let flow = document.flow().filter(|flow| !flow.removing)?;
         let cancellation = flow.cancel.as_ref().map(|cancel| FlowCancellation {
             policy: cancel.policy.as_str(),
             reason: cancel.reason.clone(),

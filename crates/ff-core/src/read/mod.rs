@@ -26,7 +26,9 @@ mod worker;
 pub use audit::{Audited, ListEntry, LogCheck, Repaired, Violation};
 pub use backlog::{CancelBacklog, ListCancelBacklog};
 pub use blocked::{Limited, ListBlocked, ListLimited, ListedBlock};
-pub use budget::{BudgetFilter, BudgetStatus, GetBudgetStatus, ListBudgets};
+pub use budget::{
+    BudgetFilter, BudgetStatus, GetBudgetStatus, LedgerRead, ListBudgets, ReadLedger,
+};
 pub use bulk::{GetBulk, ListBulks};
 pub use explain::{Action, Around, Cause, Explained, Explanation, LimitFound, Upstream, explain};
 pub use flow::{

@@ -7,13 +7,14 @@ use super::{
     Audited, BudgetStatus, CancelBacklog, DescribeEdge, DescribeFlow, DescribeLane,
     DescribeNamespace, DescribeQuotaPolicy, DescribeWorker, EdgeSnapshot, Eligibility,
     EvaluateEligibility, Explained, FlowEdges, FlowMembers, FlowSnapshot, GetBudgetStatus, GetBulk,
-    GetKey, LaneSnapshot, LeasesOf, Limited, ListBlocked, ListBudgets, ListBulks,
+    GetKey, LaneSnapshot, LeasesOf, LedgerRead, Limited, ListBlocked, ListBudgets, ListBulks,
     ListCancelBacklog, ListExpiredLeases, ListFleets, ListFlowEdges, ListFlowEvents,
     ListFlowMembers, ListFlows, ListKeys, ListLanes, ListLimited, ListNamespaces, ListOffers,
     ListPendingWaitpoints, ListQueued, ListQuotaPolicies, ListRoutes, ListSuspended, ListUnrouted,
     ListWorkers, ListedBlock, ListedLease, ListedSuspension, NamespaceSnapshot, Offer, Page,
-    QuotaPolicyDescribed, QuotaPolicySnapshot, ReadQuotaLimits, ReadStanding, ReadStream,
-    ReadSummary, Record, Search, StandingFound, StreamPage, SummaryRead, Unrouted, WorkerSnapshot,
+    QuotaPolicyDescribed, QuotaPolicySnapshot, ReadLedger, ReadQuotaLimits, ReadStanding,
+    ReadStream, ReadSummary, Record, Search, StandingFound, StreamPage, SummaryRead, Unrouted,
+    WorkerSnapshot,
 };
 use crate::check::{check_partition, check_range};
 use crate::content::Content;
@@ -276,6 +277,7 @@ impl Query {
             Self::ListKeys(q) => (None, Some(q.limit)),
             Self::ListBulks(q) => (None, Some(q.limit)),
             Self::GetKey(_) | Self::GetBulk(_) | Self::DescribeNamespace(_) => (None, None),
+            Self::ReadLedger(q) => (Some(q.execution_id), None),
             Self::ReadStanding(q) => (Some(q.execution_id), None),
             Self::ListRoutes(q) => (None, Some(q.limit)),
             Self::ListQueued(q) => (None, Some(q.limit)),
@@ -362,6 +364,7 @@ questions! {
     EvaluateEligibility => Eligibility, "evaluate_flow_eligibility";
     GetBudgetStatus => Option<Box<BudgetStatus>>, "get_budget_status";
     ListBudgets => Page<BudgetStatus>, "list_budgets";
+    ReadLedger => Option<Box<LedgerRead>>, "read_ledger";
     ReadQuotaLimits => Option<QuotaSpec>, "read_quota_policy_limits";
     DescribeQuotaPolicy => Option<Box<QuotaPolicyDescribed>>, "describe_quota_policy";
     ListQuotaPolicies => Page<QuotaPolicySnapshot>, "list_quota_policies";

@@ -57,7 +57,7 @@ pub struct QuotaPolicyDescribed {
 }
 
 impl QuotaPolicySnapshot {
-    pub(crate) fn of(policy: &QuotaPolicy) -> Self {
+    pub(crate) fn of(policy: &QuotaPolicy, now: TimestampMs) -> Self {
         Self {
             quota_policy_id: policy.id,
             namespace: policy.namespace.clone(),
@@ -66,7 +66,7 @@ impl QuotaPolicySnapshot {
             created_at: policy.created_at,
             slots: policy.slots,
             waiting: policy.in_line() + u32::try_from(policy.resting.len()).unwrap_or(u32::MAX),
-            window_opens_at: policy.opens_at(),
+            window_opens_at: policy.closed_until(now).or_else(|| policy.opens_at()),
             overdue: policy.overdue.clone(),
         }
     }
@@ -83,11 +83,11 @@ impl Walk for ListQuotaPolicies {
         &self,
         _: &ListingPosition,
         found: Listed<'_>,
-        _: TimestampMs,
+        now: TimestampMs,
     ) -> Seen<QuotaPolicySnapshot> {
         let Listed::Document(document, _) = found else { return Seen::Passed };
         let policy = document.quota_policy();
-        let snapshot = policy.map(QuotaPolicySnapshot::of);
+        let snapshot = policy.map(|policy| QuotaPolicySnapshot::of(policy, now));
         snapshot.map_or(Seen::Passed, Seen::Item)
     }
 

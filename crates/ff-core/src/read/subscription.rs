@@ -4,7 +4,8 @@ use super::query::check_limit;
 use super::{StreamPage, Tail};
 use crate::error::Refusal;
 use crate::event::{Envelope, Event, EventKind};
-use crate::id::{FlowId, Kind, LaneId, Namespace};
+use crate::id::{FlowId, Home, Kind, LaneId, Namespace};
+use crate::partition::PartitionConfig;
 use crate::state::Outcome;
 use crate::time::TimestampMs;
 
@@ -147,8 +148,76 @@ impl EventFilter {
                 .is_none_or(|flow| about.as_ref().is_some_and(|about| about.flow_id == Some(flow)))
     }
 
+    /// Whether the log of a home may hold what it matches. What stands elsewhere is nothing that a
+    /// subscriber has to know of.
+    pub fn may_match_in(&self, home: &Home, partitions: &PartitionConfig) -> bool {
+        let all = self.kinds_of_event.is_empty();
+        let kinds = if all { EventKind::ALL } else { &self.kinds_of_event };
+        if !kinds.iter().any(|kind| kind.homes() == home.family()) {
+            return false;
+        }
+        match (home, home.flow_partition()) {
+            (_, Some(index)) => self.flow.is_none_or(|flow| flow.partition(partitions) == index),
+            _ if self.is_of_executions() => false,
+            (Home::Namespace(own), _) => self.namespace.as_ref().is_none_or(|it| it == own),
+            _ => true,
+        }
+    }
+
+    /// Whether it asks for something that only executions, or flows, have.
+    const fn is_of_executions(&self) -> bool {
+        !self.lanes.is_empty()
+            || !self.kinds.is_empty()
+            || !self.tags.is_empty()
+            || !self.outcomes.is_empty()
+            || self.flow.is_some()
+    }
+
     /// What a cursor of this filter is bound to.
     pub fn scope(&self) -> String {
         format!("events {self:?}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those of a small deployment in which a filter may find something.
+    fn homes(filter: &EventFilter) -> String {
+        let config = PartitionConfig { flow: 2, budget: 1, quota: 1 };
+        let all = ["{fp:0}", "{fp:1}", "{b:0}", "{q:0}", "{w:ours}", "{w:theirs}", "{g}"];
+        let may_match =
+            |home: &&&str| home.parse().is_ok_and(|home| filter.may_match_in(&home, &config));
+        all.iter().filter(may_match).copied().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_filter_knows_where_it_may_find_something() {
+        let ours = Namespace::new("ours").ok();
+        let of = |kinds: &[EventKind]| EventFilter {
+            kinds_of_event: kinds.to_vec(),
+            namespace: ours.clone(),
+            ..EventFilter::default()
+        };
+        let lanes = LaneId::new("mail").into_iter().collect();
+        let flow = FlowId::mint();
+        let own = flow.partition(&PartitionConfig { flow: 2, budget: 1, quota: 1 });
+        for (filter, expected) in [
+            (EventFilter::default(), "{fp:0} {fp:1} {b:0} {w:ours} {w:theirs} {g}"),
+            (of(&[]), "{fp:0} {fp:1} {b:0} {w:ours} {g}"),
+            (of(&Subscription::Lifecycle.kinds_of_event()), "{fp:0} {fp:1}"),
+            (of(&[EventKind::SignalAccepted]), "{fp:0} {fp:1}"),
+            (of(&[EventKind::LaneChanged, EventKind::WorkerLost]), "{w:ours}"),
+            (of(&[EventKind::Claimed, EventKind::WorkerLost]), "{fp:0} {fp:1} {w:ours}"),
+            (of(&[EventKind::BudgetReset]), "{b:0}"),
+            (of(&[EventKind::BulkChanged]), "{g}"),
+            (EventFilter { outcomes: vec![Outcome::Failed], ..of(&[]) }, "{fp:0} {fp:1}"),
+            (EventFilter { lanes, ..of(&[]) }, "{fp:0} {fp:1}"),
+            (EventFilter { flow: Some(flow), ..of(&[]) }, ["{fp:0}", "{fp:1}"][usize::from(own)]),
+            (EventFilter { flow: Some(flow), ..of(&[EventKind::BulkChanged]) }, ""),
+        ] {
+            assert_eq!(homes(&filter), expected, "{filter:?}");
+        }
     }
 }

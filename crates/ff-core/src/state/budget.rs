@@ -39,6 +39,8 @@ pub struct Budget {
     pub next_reset_at: Option<TimestampMs>,
     pub ledgers: LedgerPages,
     pub keys: UsageKeyPages,
+    /// A comparison of usage with ledgers that takes several steps.
+    pub recount: Option<Recount>,
     /// What is still to be done elsewhere.
     pub pending: BudgetWork,
 }
@@ -148,6 +150,15 @@ pub struct LedgerPages {
     pub next: u64,
     /// When the period began.
     pub since: TimestampMs,
+}
+
+/// How far ledgers have been summed up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recount {
+    /// The page that comes next.
+    pub next: u64,
+    /// What the ledgers of the pages before it hold.
+    pub sums: BTreeMap<Dimension, u64>,
 }
 
 /// Pages that name the keys of reports, one or more for an hour: `first..next`.
@@ -287,6 +298,7 @@ impl Budget {
         self.next_reset_at = self.reset_after(now);
         self.ledgers.current = self.ledgers.next;
         self.ledgers.since = now;
+        self.recount = None;
     }
 
     pub fn reset_after(&self, now: TimestampMs) -> Option<TimestampMs> {

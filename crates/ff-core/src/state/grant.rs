@@ -17,6 +17,8 @@ pub struct Grant {
     pub expires_at: TimestampMs,
     /// Quota policies of which a slot was taken for its claim.
     pub slots: Vec<QuotaPolicyId>,
+    /// Those of them that keep a place in their window for it.
+    pub places: Vec<QuotaPolicyId>,
     /// The claim that asked for them.
     pub claimant: Option<LeaseId>,
     /// Its time is over and the execution is back in its queue. It is kept so that a late claim

@@ -34,7 +34,7 @@ pub use attached::{Attached, Standing};
 pub use attempt::{Attempt, AttemptState, AttemptType};
 pub use budget::{
     Breach, BreachKind, Budget, BudgetScope, BudgetWork, Counter, EnforcementMode, HardAction,
-    LastBreach, LedgerPages, Limits, SoftAction, UsageKeyPages,
+    LastBreach, LedgerPages, Limits, Recount, SoftAction, UsageKeyPages,
 };
 pub use bulk::{Bulk, BulkAction, BulkState, BulkTargets};
 pub use condition::{Condition, Count, CountKind, Heard, Matcher, SetMode, Tally, Weight};

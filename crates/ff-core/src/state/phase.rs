@@ -106,6 +106,8 @@ pub struct Lease {
     pub granted: bool,
     /// Quota policies of which it holds a slot.
     pub slots: Vec<QuotaPolicyId>,
+    /// Those of them that have kept a place in their window for it.
+    pub places: Vec<QuotaPolicyId>,
 }
 
 /// The one outcome.

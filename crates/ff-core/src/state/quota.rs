@@ -57,14 +57,18 @@ pub struct QuotaSpec {
     pub jitter_ms: u64,
 }
 
-/// When claims were admitted: numbered `..next`, in pages of which those from `first` on are kept.
-/// A number without its entry has left the window.
+/// When attempts began: numbered `..next`, in pages of which those from `first` on are kept. A number
+/// without its entry has left the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RateWindow {
     pub first: u64,
     pub next: u64,
-    /// When the one was admitted that must have left before the next may come: the last but
-    /// `max_requests_per_window`.
+    /// Places that are kept for claims whose leases have not been heard of. Each counts until it has, and
+    /// from then on for the length of the window: so in any such span no more attempts begin than are
+    /// allowed, however long a claim takes.
+    pub kept: u32,
+    /// When the one began that must have left before the next may come: the last but as many as are
+    /// allowed beside the places that are kept.
     pub edge: Option<TimestampMs>,
     pub newest: TimestampMs,
     /// When the first page is looked at.
@@ -140,14 +144,23 @@ impl QuotaPolicy {
         Verdict::Admit
     }
 
-    /// Whether the window lets nobody in, and until when.
+    /// Whether the window lets nobody in, and until when. Where all of it is kept for claims, the first
+    /// of them has yet to begin.
     pub fn closed_until(&self, now: TimestampMs) -> Option<TimestampMs> {
+        if self.spec.limits_rate() && self.window_size() == 0 {
+            return Some(now.after(self.spec.window_ms()));
+        }
         self.opens_at().filter(|at| *at > now)
     }
 
     /// When the window lets somebody in, if it was ever full.
     pub(crate) fn opens_at(&self) -> Option<TimestampMs> {
         self.window.edge.map(|edge| edge.after(self.spec.window_ms()))
+    }
+
+    /// How many attempts may have begun in it beside the places that are kept.
+    pub(crate) const fn window_size(&self) -> u32 {
+        self.spec.max_requests_per_window.saturating_sub(self.window.kept)
     }
 
     /// How many stand in line.

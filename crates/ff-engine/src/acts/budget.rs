@@ -1,47 +1,50 @@
 //! What a budget means for the executions under it.
 
 use ff_core::backend::{Backend, BackendExt};
+use ff_core::each::{Each, each};
 use ff_core::error::EngineError;
 use ff_core::id::{BudgetId, Namespace};
 use ff_core::limits;
-use ff_core::operation::{BudgetErrand, Command, EndForBudget, Reply, SettleBudget, Settled};
+use ff_core::operation::{BudgetErrand, EndForBudget, Reply, SettleBudget, Settled};
 use ff_core::read::{GetBudgetStatus, LeasesOf};
 use ff_core::state::{HardAction, LimitId};
 use ff_core::time::TimestampMs;
 use ff_core::unblock;
 
-/// A budget has room again: lets go what it has kept back, longest first. Says how many there were.
-/// Should it be used up again meanwhile, the rest stays where it is.
+/// A budget has room again: lets go what it has kept back, longest first. Should it be used up again meanwhile, the rest stays where it is.
 pub async fn admit(
     backend: &dyn Backend,
     budget_id: BudgetId,
     namespace: &Namespace,
     since: TimestampMs,
-) -> Result<u32, EngineError> {
-    let mut admitted = 0;
+) -> Result<Each, EngineError> {
+    let mut all = Each::default();
     loop {
         let status = backend.ask(GetBudgetStatus { budget_id }).await?;
         if status.is_some_and(|status| status.blocked_by.is_some()) {
             break;
         }
         let by = LimitId::Budget(budget_id);
-        match unblock::let_go(backend, namespace, by, limits::PAGE_MAX).await? {
-            0 => break,
-            more => admitted += more,
+        let passes = |id| all.has_broken(id);
+        let let_go = unblock::let_go(backend, namespace, by, limits::PAGE_MAX, passes).await?;
+        let more = let_go.done > 0;
+        all.add(let_go);
+        if !more {
+            break;
         }
     }
     settle(backend, budget_id, BudgetErrand::Admit { since }).await?;
-    Ok(admitted)
+    Ok(all)
 }
 
-/// Ends what runs under a budget that is used up. Says how many there were.
+/// Ends what runs under a budget that is used up.
 pub async fn enforce(
     backend: &dyn Backend,
     (budget_id, action): (BudgetId, HardAction),
     namespace: &Namespace,
     since: TimestampMs,
-) -> Result<u32, EngineError> {
-    let (mut ended, mut cursor) = (0, None);
+) -> Result<Each, EngineError> {
+    let (mut ended, mut cursor) = (Each::default(), None);
     loop {
         let page = backend
             .ask(LeasesOf {
@@ -57,7 +60,8 @@ pub async fn enforce(
             let (execution_id, lease_id) = (lease.execution_id, lease.lease_id);
             EndForBudget { execution_id, lease_id, budget_id, action }.into()
         });
-        ended += carried_out(backend, end.collect()).await?;
+        let is_done = |reply: &Reply| matches!(reply, Reply::EndForBudget(Settled::Done));
+        ended.add(each(backend, end.collect(), is_done).await?);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
@@ -65,23 +69,6 @@ pub async fn enforce(
     }
     settle(backend, budget_id, BudgetErrand::Enforce { since }).await?;
     Ok(ended)
-}
-
-/// Carries out steps of which some may have become needless: how many were not.
-async fn carried_out(backend: &dyn Backend, commands: Vec<Command>) -> Result<u32, EngineError> {
-    if commands.is_empty() {
-        return Ok(0);
-    }
-    let mut done = 0;
-    for reply in backend.apply(commands).await {
-        match reply {
-            Ok(Reply::EndForBudget(Settled::Done)) => done += 1,
-            Ok(_) => {}
-            Err(error) if error.refusal().is_some() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
 }
 
 async fn settle(

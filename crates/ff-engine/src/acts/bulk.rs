@@ -2,6 +2,7 @@
 
 use ff_core::act::{self, Preview, PreviewBulk};
 use ff_core::backend::{Backend, BackendExt};
+use ff_core::each::{Each, each};
 use ff_core::error::EngineError;
 use ff_core::id::{BulkId, ExecutionId, Namespace};
 use ff_core::limits;
@@ -65,30 +66,22 @@ pub async fn create(
 }
 
 /// Carries out one step of a bulk operation. When there is more, it is told again at once.
-pub async fn carry_on(backend: &dyn Backend, bulk_id: BulkId) -> Result<(), EngineError> {
-    let Some(bulk) = backend.ask(GetBulk { bulk_id }).await? else { return Ok(()) };
+pub async fn carry_on(backend: &dyn Backend, bulk_id: BulkId) -> Result<Each, EngineError> {
+    let Some(bulk) = backend.ask(GetBulk { bulk_id }).await? else { return Ok(Each::default()) };
     if bulk.state != BulkState::Running {
-        return Ok(());
+        return Ok(Each::default());
     }
     let Slice { ids, strangers, cursor, is_last } = next(backend, &bulk).await?;
     let acts = ids.into_iter().map(|id| act(&bulk, id)).collect::<Vec<_>>();
-    let (mut done, mut failed) = (0, strangers);
-    if !acts.is_empty() {
-        for reply in backend.apply(acts).await {
-            match reply {
-                Ok(_) => done += 1,
-                Err(error) if error.refusal().is_some() => failed += 1,
-                // Whoever does this step again meets those that were done as refusals.
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    let steps = bulk.steps;
+    // Should this stop half way, whoever does it again meets those that were done as refusals.
+    let acted = each(backend, acts, |_| true).await?;
+    let (steps, done) = (bulk.steps, acted.done);
+    let failed = strangers + acted.refused + acted.passed_over();
     let advance = AdvanceBulk { bulk_id, steps, done, failed, cursor, is_last };
     match backend.call(advance).await {
         Err(error) if error.refusal().is_none() => Err(error),
         // One that is gone needs no more.
-        _ => Ok(()),
+        _ => Ok(acted),
     }
 }
 

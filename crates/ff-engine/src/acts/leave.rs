@@ -2,11 +2,11 @@
 
 use ff_core::act;
 use ff_core::backend::{Backend, BackendExt};
-use ff_core::error::{Code, EngineError};
+use ff_core::each::{Each, each};
+use ff_core::error::EngineError;
 use ff_core::limits;
 use ff_core::operation::{
-    Command, DeregisterWorker, LoseLease, LostWorker, MarkWorkerDead, Operation, Settled,
-    WorkerGone,
+    Command, DeregisterWorker, LoseLease, LostWorker, MarkWorkerDead, Reply, Settled, WorkerGone,
 };
 use ff_core::read::{LeasesOf, ListedLease};
 
@@ -41,11 +41,11 @@ async fn follow_up(backend: &dyn Backend, gone: WorkerGone) -> Result<WorkerGone
     Ok(gone)
 }
 
-/// Takes the leases of a lost worker away and strikes out the note of it. Says how many there were.
+/// Takes the leases of a lost worker away and strikes out the note of it.
 ///
 /// The note is the worker's document: should this stop half way, a tick tells of it again.
-pub async fn take_leases(backend: &dyn Backend, lost: &LostWorker) -> Result<u32, EngineError> {
-    let (mut taken, mut cursor) = (0, None);
+pub async fn take_leases(backend: &dyn Backend, lost: &LostWorker) -> Result<Each, EngineError> {
+    let (mut taken, mut cursor) = (Each::default(), None);
     loop {
         let page = backend
             .ask(LeasesOf {
@@ -55,7 +55,7 @@ pub async fn take_leases(backend: &dyn Backend, lost: &LostWorker) -> Result<u32
                 limit: limits::PAGE_MAX,
             })
             .await?;
-        taken += take(backend, lost, &page.items).await?;
+        taken.add(take(backend, lost, &page.items).await?);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
@@ -71,24 +71,12 @@ async fn take(
     backend: &dyn Backend,
     lost: &LostWorker,
     leases: &[ListedLease],
-) -> Result<u32, EngineError> {
+) -> Result<Each, EngineError> {
     let of_it = |lease: &ListedLease| {
         let by = lost.takes(lease.acquired_at)?;
         let (execution_id, lease_id) = (lease.execution_id, lease.lease_id);
         Some(Command::from(LoseLease { execution_id, lease_id, by }))
     };
-    let commands: Vec<_> = leases.iter().filter_map(of_it).collect();
-    if commands.is_empty() {
-        return Ok(0);
-    }
-    let mut taken = 0;
-    for reply in backend.apply(commands).await {
-        match reply.and_then(LoseLease::reply) {
-            Ok(Settled::Done) => taken += 1,
-            Ok(Settled::AlreadySatisfied) => {}
-            Err(error) if error.code() == Code::ExecutionNotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(taken)
+    let is_done = |reply: &Reply| matches!(reply, Reply::LoseLease(Settled::Done));
+    each(backend, leases.iter().filter_map(of_it).collect(), is_done).await
 }

@@ -7,6 +7,8 @@ mod bulk;
 mod errand;
 mod heartbeat;
 mod leave;
+mod ledgers;
+mod namespaces;
 mod settle;
 mod slots;
 
@@ -17,5 +19,6 @@ pub use errand::carry_out;
 pub use ff_core::act::{Beat, Cancellation, Heartbeat, News, Preview, Stopped, StoppedBy};
 pub use heartbeat::heartbeat;
 pub use leave::{deregister, mark_dead, take_leases};
+pub use ledgers::LedgerCheck;
 pub use settle::settle;
 pub use slots::SlotCheck;

@@ -6,10 +6,11 @@
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::error::EngineError;
 use ff_core::id::{Namespace, QuotaPolicyId};
-use ff_core::limits;
-use ff_core::operation::{Command, ConfirmAdmission, Confirmed, Operation, Reconciled};
-use ff_core::read::{Describe, LeasesOf, ListNamespaces, ListedLease};
+use ff_core::operation::{Command, ConfirmAdmission, Confirmed, HeldBy, Operation, Reconciled};
+use ff_core::read::{Describe, LeasesOf, ListedLease};
 use ff_core::state::SlotId;
+
+use super::namespaces::following;
 
 /// A walk over all leases.
 #[derive(Debug, Default)]
@@ -41,7 +42,7 @@ impl SlotCheck {
     ) -> Result<Reconciled, EngineError> {
         let (namespace, cursor) = match self.at.take() {
             Some(at) => at,
-            None => match self.following(backend, None).await? {
+            None => match following(backend, self.only.as_ref(), None).await? {
                 Some(first) => (first, None),
                 None => return Ok(Reconciled::default()),
             },
@@ -53,31 +54,13 @@ impl SlotCheck {
         done.found.checked = page.items.len() as u64;
         self.at = match page.next_cursor {
             Some(cursor) => Some((namespace, Some(cursor))),
-            None => self.following(backend, Some(namespace)).await?.map(|next| (next, None)),
+            None => following(backend, self.only.as_ref(), Some(namespace))
+                .await?
+                .map(|next| (next, None)),
         };
         compare(backend, page.items, repair, &mut done).await?;
         done.next_cursor = self.at.as_ref().map(|(namespace, _)| namespace.to_string());
         Ok(done)
-    }
-
-    /// The namespace behind another, or the first.
-    async fn following(
-        &self,
-        backend: &dyn Backend,
-        before: Option<Namespace>,
-    ) -> Result<Option<Namespace>, EngineError> {
-        if let Some(only) = &self.only {
-            return Ok(Some(only.clone()).filter(|_| before.is_none()));
-        }
-        let mut cursor = None;
-        loop {
-            let page = backend.ask(ListNamespaces { cursor, limit: limits::PAGE_MAX }).await?;
-            let next = page.items.into_iter().find(|namespace| Some(namespace) > before.as_ref());
-            cursor = page.next_cursor;
-            if next.is_some() || cursor.is_none() {
-                return Ok(next);
-            }
-        }
     }
 }
 
@@ -137,6 +120,7 @@ impl Held {
         ConfirmAdmission {
             quota_policy_id: self.quota_policy_id,
             slot: SlotId { execution_id, lease_epoch },
+            by: HeldBy::Lease,
             restore: restores.then_some(lease_id),
         }
     }

@@ -1,12 +1,12 @@
 //! Budgets and quota policies.
 
-use ff_api::budget::Budget;
+use ff_api::budget::{Budget, Ledger};
 use ff_api::quota::{Holder as HolderForm, Quota};
 use ff_core::error::{Code, EngineError};
 use ff_core::id::QuotaPolicyId;
 use ff_core::read::{
-    BudgetStatus, DescribeQuotaPolicy, GetBudgetStatus, ListBudgets, ListQuotaPolicies, Page,
-    QuotaPolicyDescribed, QuotaPolicySnapshot, ReadQuotaLimits,
+    BudgetStatus, DescribeQuotaPolicy, GetBudgetStatus, LedgerRead, ListBudgets, ListQuotaPolicies,
+    Page, QuotaPolicyDescribed, QuotaPolicySnapshot, ReadLedger, ReadQuotaLimits,
 };
 use ff_core::state::{Holder, QuotaSpec};
 
@@ -21,6 +21,15 @@ pub(crate) fn budget(link: &Link, question: &GetBudgetStatus) -> Asked<Option<Bo
     let request = Request::get(of("budgets", question.budget_id, "")?);
     let request = request.namespace(namespace.as_ref());
     let found = Exchange::form(request, |form: Budget, _| form.try_into().map(Box::new));
+    Ok(found.or_none(Code::BudgetNotFound))
+}
+
+pub(crate) fn ledger(link: &Link, question: &ReadLedger) -> Asked<Option<Box<LedgerRead>>> {
+    let ReadLedger { budget_id, execution_id } = question;
+    let namespace = link.known.of(budget_id.uuid());
+    let path = path(&["budgets", &budget_id.to_string(), "ledgers", &execution_id.to_string()])?;
+    let request = Request::get(path).namespace(namespace.as_ref());
+    let found = Exchange::form(request, |form: Ledger, _| Ok(Box::new(form.into())));
     Ok(found.or_none(Code::BudgetNotFound))
 }
 

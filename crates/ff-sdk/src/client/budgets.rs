@@ -10,7 +10,9 @@ use ff_core::operation::{
     BudgetReset, CreateBudget, DeleteBudget, ReleaseBudget, ReportUsageAdmin, ResetBudget,
     UpdateBudget, UsageReported,
 };
-use ff_core::read::{BudgetFilter, BudgetStatus, GetBudgetStatus, ListBudgets, Page};
+use ff_core::read::{
+    BudgetFilter, BudgetStatus, GetBudgetStatus, LedgerRead, ListBudgets, Page, ReadLedger,
+};
 use ff_core::state::{BudgetScope, EnforcementMode, HardAction, Limits, SoftAction};
 use uuid::Uuid;
 
@@ -334,6 +336,42 @@ impl Client {
     /// `budget_not_found`.
     pub async fn budget_status(&self, budget_id: BudgetId) -> Result<BudgetStatus, SdkError> {
         let found = self.ask(GetBudgetStatus { budget_id }).await?;
+        let missing = || {
+            let detail = format!("no budget {budget_id}");
+            Refusal::at(Code::BudgetNotFound, "budget_id", detail)
+        };
+        Ok(*found.ok_or_else(missing)?)
+    }
+
+    /// What an execution used in this period, by attempt: also what attempts used that lost their
+    /// lease.
+    ///
+    /// ```
+    /// # use ff_sdk::{Submission, testing::TestEngine};
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = TestEngine::start().await;
+    /// use ff_sdk::{NewBudget, Usage};
+    ///
+    /// let client = engine.client();
+    /// let budget = client.create_budget(NewBudget::new("tokens").limit("tokens", 100)).await?;
+    /// let task = engine.claimed(Submission::new("ask").budget(budget)).await;
+    /// task.report_usage(budget, &Usage::new().custom("tokens", 60), None).await?;
+    /// let ledger = client.budget_ledger(budget, task.execution_id()).await?;
+    /// assert_eq!(ledger.attempts[&0], ledger.usage);
+    /// # task.complete(None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `budget_not_found`.
+    pub async fn budget_ledger(
+        &self,
+        budget_id: BudgetId,
+        execution_id: ExecutionId,
+    ) -> Result<LedgerRead, SdkError> {
+        let found = self.ask(ReadLedger { budget_id, execution_id }).await?;
         let missing = || {
             let detail = format!("no budget {budget_id}");
             Refusal::at(Code::BudgetNotFound, "budget_id", detail)

@@ -8,8 +8,7 @@ use ff_core::backend::BackendExt as _;
 use ff_core::id::{ExecutionId, FlowId};
 use ff_core::limits;
 use ff_core::operation::{
-    CancelFlow, DeleteFlow, FlowCancelled, FlowReplayed, Operation as _, ReplayFlow, SetFlowTags,
-    TagsSet,
+    CancelFlow, FlowCancelled, FlowReplayed, Operation as _, ReplayFlow, SetFlowTags, TagsSet,
 };
 use ff_core::read::{Events, FlowFilter, FlowSnapshot, ListFlowEvents, ListFlows, Page};
 use ff_core::state::{CancelPolicy, FlowState};
@@ -500,7 +499,7 @@ impl Client {
     ///
     /// `flow_not_terminal` while it runs; `flow_not_found`.
     pub async fn delete_flow(&self, flow_id: FlowId) -> Result<(), SdkError> {
-        self.call(DeleteFlow { flow_id }).await?;
+        within_time(GRAPH, "delete_flow", self.backend().delete_flow(flow_id)).await?;
         Ok(())
     }
 }

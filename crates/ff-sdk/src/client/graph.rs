@@ -121,7 +121,8 @@ impl Client {
         self.insist(AddToFlow { flow_id, execution_id, name }).await
     }
 
-    /// Adds an edge and makes it count: the downstream waits for it unless it has started.
+    /// Adds an edge that counts at once: the downstream waits for it unless it has started. Of one
+    /// that is refused nothing is left.
     ///
     /// ```
     /// # use ff_sdk::{Submission, testing::TestEngine};
@@ -159,9 +160,10 @@ impl Client {
         edge: NewEdge,
     ) -> Result<(EdgeId, EdgeApplied), SdkError> {
         let edge_id = EdgeId::mint();
-        let (expected_graph_revision, applies) = (None, true);
-        self.call(StageEdge { flow_id, edge_id, edge, expected_graph_revision, applies }).await?;
-        Ok((edge_id, self.apply_edge(flow_id, edge_id).await?))
+        let (expected_graph_revision, apply) = (None, true);
+        let stage = StageEdge { flow_id, edge_id, edge, expected_graph_revision, apply };
+        let unresolved = self.call(stage).await?.unresolved.unwrap_or_default();
+        Ok((edge_id, EdgeApplied::Applied { unresolved }))
     }
 
     /// Adds an edge that counts once it is applied; refused if the graph has changed since this
@@ -196,8 +198,8 @@ impl Client {
         expected_graph_revision: Option<u64>,
     ) -> Result<EdgeStaged, SdkError> {
         let edge_id = EdgeId::mint();
-        let applies = false;
-        self.call(StageEdge { flow_id, edge_id, edge, expected_graph_revision, applies }).await
+        let apply = false;
+        self.call(StageEdge { flow_id, edge_id, edge, expected_graph_revision, apply }).await
     }
 
     /// Makes a staged edge count.

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use ff_api::again::Again;
 use ff_api::budget::{
-    Budget, BudgetReply, ChangeBudget, ListBudgets, NewBudget, Release, ReportUsage, Reset,
+    Budget, BudgetReply, ChangeBudget, Ledger, ListBudgets, NewBudget, Release, ReportUsage, Reset,
     UsageStatus,
 };
 use ff_api::list::Page;
@@ -54,6 +54,14 @@ pub(super) const ROUTES: &[Route] = &[
     )
     .takes::<ReportUsage>()
     .answers::<Again<UsageStatus>>(200),
+    Route::new(
+        Get,
+        "/v1/budgets/{budget_id}/ledgers/{execution_id}",
+        ExecutionsRead,
+        "Read what an execution used of a budget, by attempt",
+        |call| Box::pin(ledger(call)),
+    )
+    .answers::<Ledger>(200),
     Route::new(
         Post,
         "/v1/budgets/{budget_id}/reset",
@@ -160,6 +168,15 @@ async fn usage(mut call: Call) -> Result<Response, Failed> {
     let reported = call.act(form.operation(own(&call).await?)).await?;
     let known = reported == UsageReported::AlreadyApplied;
     reply::repeated(UsageStatus::from(reported), known)
+}
+
+async fn ledger(call: Call) -> Result<Response, Failed> {
+    let execution_id = call.execution_id()?;
+    check_spender(&call, Some(execution_id)).await?;
+    let question = read::ReadLedger { budget_id: own(&call).await?, execution_id };
+    // It was there a moment ago: one that is gone by now holds nothing.
+    let found = call.ask(question.clone()).await?.unwrap_or_default();
+    reply::ok(&Ledger::of(&question, *found))
 }
 
 async fn reset(mut call: Call) -> Result<Response, Failed> {

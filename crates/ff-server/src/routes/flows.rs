@@ -12,7 +12,7 @@ use ff_core::backend::BackendExt as _;
 use ff_core::error::{Code, Refusal};
 use ff_core::id::FlowId;
 use ff_core::limits;
-use ff_core::operation::{self, CreateFlow, DeleteFlow, FlowCreated, SetFlowTags};
+use ff_core::operation::{self, CreateFlow, FlowCreated, SetFlowTags};
 use ff_core::read::{self, FlowFilter};
 use ff_core::tags::Tags;
 
@@ -190,6 +190,6 @@ async fn set_tags(mut call: Call) -> Result<Response, Failed> {
 async fn delete(mut call: Call) -> Result<Response, Failed> {
     let Nothing {} = call.body()?;
     let flow_id: FlowId = own(&call).await?.flow_id;
-    call.act(DeleteFlow { flow_id }).await?;
+    call.backend().delete_flow(flow_id).await?;
     Ok(reply::nothing())
 }

@@ -212,22 +212,17 @@ async fn submit(call: &Call, fields: Object, flow_id: FlowId) -> Result<Response
 
 async fn add_edge(mut call: Call) -> Result<Response, Failed> {
     let form: AddEdge = call.body()?;
-    let (flow_id, apply) = (call.flow_id()?, form.apply);
-    let stage = form.operation(flow_id);
+    let stage = form.operation(call.flow_id()?);
     stage.check()?;
     own(&call).await?;
-    let operation::EdgeStaged { edge_id, graph_revision } = call.act(stage).await?;
-    let unresolved = match apply {
-        true => applied(&call, operation::ApplyEdge { flow_id, edge_id }).await?.unresolved,
-        false => None,
-    };
-    reply::json(201, &EdgeAdded { edge_id, graph_revision, unresolved })
+    reply::json(201, &EdgeAdded::from(call.act(stage).await?))
 }
 
 async fn apply_edge(mut call: Call) -> Result<Response, Failed> {
     let ApplyEdge { edge_id } = call.body()?;
     let flow_id = own(&call).await?.flow_id;
-    let applied = applied(&call, operation::ApplyEdge { flow_id, edge_id }).await?;
+    let apply = operation::ApplyEdge { flow_id, edge_id };
+    let applied = EdgeApplied::from(call.act(apply).await?);
     let known = applied.unresolved.is_none();
     let unresolved = match applied.unresolved {
         None => awaited(&call, flow_id, edge_id).await?,
@@ -253,10 +248,6 @@ async fn awaited(
         next = page.next;
     }
     Ok(None)
-}
-
-async fn applied(call: &Call, apply: operation::ApplyEdge) -> Result<EdgeApplied, EngineError> {
-    Ok(call.act(apply).await?.into())
 }
 
 async fn set_group(mut call: Call) -> Result<Response, Failed> {

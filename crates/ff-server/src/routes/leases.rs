@@ -11,7 +11,7 @@ use ff_core::id::WorkerInstanceId;
 use ff_core::limits;
 use ff_core::operation::{self, Command, LaneShare, Operation as _, Renew, Task, UpdateProgress};
 
-use super::workers::{LEASES_BYTES, known, outcome, refused, renewal};
+use super::workers::{LEASES_BYTES, known, outcome, renewals};
 use crate::call::Call;
 use crate::failure::Failed;
 use crate::reply;
@@ -68,7 +68,10 @@ async fn claim(mut call: Call) -> Result<Response, Failed> {
     call.app.rotas.lend(&mut claim);
     let mut shutdown = call.app.shutdown.clone();
     let waiting = call.backend().claim(claim.clone(), call.wait);
-    let tasks = shutdown.or(waiting).await.unwrap_or(Ok(Vec::new()))?;
+    let Some(tasks) = shutdown.or(waiting).await else {
+        return reply::ok(&Tasks { tasks: Vec::new() }).map(reply::telling_nothing);
+    };
+    let tasks = tasks?;
     call.app.rotas.charge(&claim, &tasks);
     reply::ok(&Tasks { tasks: tasks.into_iter().map(|task| handed_out(&call, task)).collect() })
 }
@@ -107,12 +110,7 @@ async fn renew_many(mut call: Call) -> Result<Response, Failed> {
         let message = format!("1 to {} items are renewed at a time", limits::BATCH_ITEMS);
         return Err(Invalid::at("items", message).into());
     }
-    let (mut passed, mut told) = (Vec::new(), Vec::new());
-    for item in &form.items {
-        let renewal = renewal(&call, item).await;
-        told.push(renewal.as_ref().err().map(|problem| refused(item, problem.clone())));
-        passed.extend(renewal);
-    }
+    let (passed, told) = renewals(&call, &form.items).await;
     let commands = passed.iter().cloned().map(Command::from).collect();
     let replies = call.backend().apply(commands).await.into_iter();
     let mut renewed = passed.iter().zip(replies.map(|reply| Renew::reply(reply?)));

@@ -16,6 +16,7 @@ use ff_core::operation::{
 };
 use ff_core::read::{DescribeWorker, ListWorkers, WorkerSnapshot};
 use ff_engine::acts::{self, Beat};
+use futures_util::stream::{self, StreamExt as _};
 
 use super::manage::Nothing;
 use crate::call::Call;
@@ -27,6 +28,9 @@ use ff_core::state::Scope::{ExecutionsRead, WorkersClaim};
 
 /// Room for a thousand leases.
 pub(super) const LEASES_BYTES: usize = 1 << 20;
+
+/// Leases of one request that are looked up at a time.
+const LOOKS_AT_ONCE: usize = 64;
 
 pub(super) const ROUTES: &[Route] = &[
     Route::new(Post, "/v1/workers", WorkersClaim, "Register a worker instance", |call| {
@@ -199,12 +203,7 @@ async fn deregister(mut call: Call) -> Result<Response, Failed> {
 async fn heartbeat(mut call: Call) -> Result<Response, Failed> {
     let form: Heartbeat = call.body()?;
     check_lanes(&call).await?;
-    let (mut passed, mut told) = (Vec::new(), Vec::new());
-    for item in &form.leases {
-        let renewal = renewal(&call, item).await;
-        told.push(renewal.as_ref().err().map(|problem| refused(item, problem.clone())));
-        passed.extend(renewal);
-    }
+    let (passed, told) = renewals(&call, &form.leases).await;
     let heartbeat = acts::Heartbeat {
         namespace: call.namespace.clone(),
         worker_instance_id: instance(&call)?,
@@ -253,15 +252,31 @@ fn cancellation(cancellation: acts::Cancellation) -> Cancellation {
     Cancellation { execution_id, lease_id, reason }
 }
 
+/// Those of these leases that the caller may renew, and for each of all why not. They are looked up side
+/// by side: those that a store answers for do not wait for those that it does not.
+pub(super) async fn renewals(
+    call: &Call,
+    items: &[RenewItem],
+) -> (Vec<Renew>, Vec<Option<RenewedItem>>) {
+    let looks: Vec<_> = items.iter().map(|item| renewal(call, item)).collect();
+    let looked: Vec<_> = stream::iter(looks).buffered(LOOKS_AT_ONCE).collect().await;
+    let (mut passed, mut told) = (Vec::new(), Vec::new());
+    for (item, renewal) in items.iter().zip(looked) {
+        told.push(renewal.as_ref().err().map(|problem| refused(item, problem.clone())));
+        passed.extend(renewal);
+    }
+    (passed, told)
+}
+
 /// A lease to renew, if the caller may.
-pub(super) async fn renewal(call: &Call, item: &RenewItem) -> Result<Renew, Problem> {
+async fn renewal(call: &Call, item: &RenewItem) -> Result<Renew, Problem> {
     let renew = item.operation(call.app.store()).map_err(|failure| *failure)?;
     let id = renew.execution_id;
     call.check(id).await.map_err(|error| call.problem(&error))?;
     Ok(renew)
 }
 
-pub(super) fn refused(item: &RenewItem, problem: Problem) -> RenewedItem {
+fn refused(item: &RenewItem, problem: Problem) -> RenewedItem {
     RenewedItem { execution_id: item.execution_id, expires_at: None, problem: Some(problem) }
 }
 

@@ -392,6 +392,7 @@ fn admitted(world: &World, applicant: &Applicant, quota: QuotaPolicyId) -> Claim
         worker_instance_id: claim.worker_instance_id,
         lease_ttl_ms: claim.lease_ttl_ms,
         slots: vec![quota],
+        places: Vec::new(),
     }
 }
 

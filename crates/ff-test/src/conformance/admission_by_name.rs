@@ -95,7 +95,8 @@ pub async fn a_claim_by_name_without_its_slots_is_refused(world: &World) {
     let (id, quota) = granted(world).await;
     let expected = Code::ConcurrencyLimitExceeded;
     assert_eq!(code(world.backend.call(claim_granted(id)).await), expected);
-    let other_epoch = TakenSlots { lease_epoch: 7, quota_policy_ids: vec![quota] };
+    let other_epoch =
+        TakenSlots { lease_epoch: 7, quota_policy_ids: vec![quota], places: Vec::new() };
     let mut asked = claim_granted(id);
     asked.slots = other_epoch;
     assert_eq!(code(world.backend.call(asked.clone()).await), expected);

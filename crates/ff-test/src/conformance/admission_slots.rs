@@ -6,7 +6,7 @@ use ff_core::backend::BackendExt;
 use ff_core::id::{LeaseId, WorkerInstanceId};
 use ff_core::limits;
 use ff_core::operation::{
-    Admission, Attach, BlockForAdmission, CheckAdmission, Claim, IssueGrantAndClaim, LaneShare,
+    Attach, BlockForAdmission, CheckAdmission, Claim, IssueGrantAndClaim, LaneShare,
     ReleaseAdmission, SetLane, Settled, SlotEnd, Submit,
 };
 use ff_core::policy::Policy;
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::admission::{apply_for, blocked, holders, set_aside, slot, under};
 use crate::fleet::set_lane;
 use crate::grants::grant_and_claim;
-use crate::limits::{cap, check, rate};
+use crate::limits::{ADMITTED, cap, check, rate};
 use crate::waits::{signal, suspend, wildcard};
 use crate::world::{World, hold, lane};
 
@@ -46,7 +46,7 @@ pub async fn a_claim_that_comes_to_nothing_takes_no_slot_from_another(world: &Wo
     let slot = SlotId { execution_id: id, lease_epoch: 1 };
     let other = LeaseId::mint();
     let asked = CheckAdmission { claimant: other, ..check(quota, slot) };
-    assert_eq!(world.act(asked).await, Admission::Admitted);
+    assert_eq!(world.act(asked).await, ADMITTED);
     world.backend.take_up(grant_and_claim(id)).await.expect("the slot is for either of them");
     let why = SlotEnd::Unused(other);
     let given = world.act(ReleaseAdmission { quota_policy_id: quota, slot, why }).await;

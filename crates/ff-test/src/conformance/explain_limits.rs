@@ -1,7 +1,9 @@
 //! Explain where a limit keeps an execution back, or would: as the limit is now.
 
 use ff_core::id::{BudgetId, ExecutionId, QuotaPolicyId};
-use ff_core::operation::{CreateBudget, DeleteQuotaPolicy, Submit, UpdateBudget};
+use ff_core::operation::{
+    CreateBudget, DeleteQuotaPolicy, Submit, UpdateBudget, UpdateQuotaPolicy,
+};
 use ff_core::policy::Policy;
 use ff_core::read::Cause;
 use ff_core::state::{Attached, PublicState};
@@ -24,7 +26,7 @@ async fn behind(world: &World, quota: QuotaPolicyId) -> (ExecutionId, ExecutionI
 }
 
 pub async fn a_used_up_budget_says_how_much_more_it_takes(world: &World) {
-    let create = CreateBudget { reset_interval_ms: 60_000, ..budget(&[("tokens", 10, 0)]) };
+    let create = CreateBudget { reset_interval_ms: 60_000, ..budget(&[("tokens", 10, 5)]) };
     let spent = world.budget(create).await;
     let resets = world.now().await.after(60_000);
     world.act(usage(spent, &[("tokens", 12)])).await;
@@ -36,7 +38,10 @@ pub async fn a_used_up_budget_says_how_much_more_it_takes(world: &World) {
     assert_eq!(told.evidence["dimension"], "tokens");
     assert_eq!(told.evidence["next_reset_at"], resets.rfc3339());
     assert_eq!((&told.evidence["used"], &told.evidence["limit"]), (&12.into(), &10.into()));
-    assert_eq!(told.unblock[0].cli, format!("ff budget set {spent} --hard tokens=13"));
+    assert_eq!(
+        told.unblock[0].cli,
+        format!("ff budget set {spent} --hard tokens=13 --soft tokens=5")
+    );
     assert_eq!(told.unblock[0].route, format!("PATCH /v1/budgets/{spent}"));
     assert_eq!(told.unblock[1].cli, format!("ff budget reset {spent}"));
 }
@@ -85,6 +90,23 @@ pub async fn a_full_window_says_when_to_come_back(world: &World) {
     }
     let detail = world.describe(waits).await.state.blocking_detail;
     assert_eq!(detail, format!("quota policy {busy}: the window is full"));
+}
+
+pub async fn a_window_that_was_larger_says_how_large_it_must_be(world: &World) {
+    let busy = world.quota(rate(5, 60)).await;
+    for _ in 0..4 {
+        world.start(under(world, &[], Some(busy))).await;
+    }
+    world.act(UpdateQuotaPolicy::new(busy, rate(2, 60))).await;
+    let waits = world.submit(under(world, &[], Some(busy))).await;
+    assert_eq!(world.claim_ids(1).await, []);
+    let told = explain(world, waits).await;
+    assert_eq!(told.evidence["requests_in_window"], 4);
+    assert_eq!(told.unblock[0].cli, format!("ff quota set {busy} --max-requests 5"));
+    world.act(UpdateQuotaPolicy::new(busy, rate(4, 60))).await;
+    assert_eq!(world.claim_ids(1).await, [], "less is not enough");
+    world.act(UpdateQuotaPolicy::new(busy, rate(5, 60))).await;
+    assert_eq!(world.claim_ids(1).await, [waits]);
 }
 
 pub async fn taken_slots_say_who_holds_them(world: &World) {

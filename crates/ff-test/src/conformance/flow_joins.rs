@@ -1,6 +1,6 @@
 //! Edge kinds, joins, and what becomes of those that can no longer run.
 
-use ff_core::operation::{ApplyEdge, Complete, GraphEdge, StageEdge, Submit};
+use ff_core::operation::{Complete, GraphEdge, StageEdge, Submit};
 use ff_core::state::{EdgeKind, FlowState, Join, OnSatisfied, Outcome, PublicState};
 
 use crate::graphs::{Drawn, any_of, let_run, quorum, stage};
@@ -229,14 +229,10 @@ pub async fn inputs_of_many_that_are_claimed_at_once_are_all_told(world: &World)
     for name in ["a", "b"] {
         world.act(cancel(drawn.id(name))).await;
     }
-    for (edge, applies) in [("s>d", true), ("b>d", false)] {
+    for (edge, apply) in [("s>d", true), ("b>d", false)] {
         let mut staged = stage(&drawn, edge);
         staged.edge.kind = EdgeKind::Always;
-        let staged = world.act(StageEdge { applies, ..staged }).await;
-        if applies {
-            let (flow_id, edge_id) = (drawn.flow_id, staged.edge_id);
-            world.act(ApplyEdge { flow_id, edge_id }).await;
-        }
+        world.act(StageEdge { apply, ..staged }).await;
     }
     let tasks = world.claim(50).await;
     let task = tasks.iter().find(|task| task.execution_id == drawn.id("d")).expect("d is claimed");

@@ -5,8 +5,8 @@ use ff_core::error::Code;
 use ff_core::event::{Detail, EventKind};
 use ff_core::id::ExecutionId;
 use ff_core::operation::{
-    AddToFlow, AddedToFlow, ApplyEdge, CreateFlow, Delete, DeleteFlow, FlowReplayed, InFlow,
-    Replay, ReplayFlow, ResolveEdge, StageEdge, Submit,
+    AddToFlow, AddedToFlow, ApplyEdge, CreateFlow, Delete, DeleteFlow, FlowCreated, FlowReplayed,
+    InFlow, Replay, ReplayFlow, ResolveEdge, StageEdge, Submit,
 };
 use ff_core::read::{
     DescribeEdge, Eligibility, EvaluateEligibility, ListFlowEdges, ListFlowMembers,
@@ -112,7 +112,7 @@ pub async fn edges_of_it_are_no_edges_any_more(world: &World) {
     assert_eq!(code(world.backend.call(edge).await), Code::ExecutionNotInFlow);
     // The way from a to c led over b.
     world.replay(&drawn, "a").await;
-    let edge = StageEdge { applies: true, ..stage(&drawn, "c>a") };
+    let edge = StageEdge { apply: true, ..stage(&drawn, "c>a") };
     world.act(edge).await;
 }
 
@@ -300,7 +300,7 @@ pub async fn another_execution_with_its_id_is_another(world: &World) {
     assert_eq!(world.act(add).await, AddedToFlow::Added { node_count: 3 });
     let (members, edges) = world.standing(&drawn).await;
     assert_eq!((members, edges.len()), (vec!["a".into(), "c".into(), "b".into()], 1));
-    world.act(StageEdge { applies: true, ..stage(&drawn, "a>b") }).await;
+    world.act(StageEdge { apply: true, ..stage(&drawn, "a>b") }).await;
     world.run(&drawn, "b").await;
     world.replay(&drawn, "a").await;
     world.run(&drawn, "a").await;
@@ -361,6 +361,35 @@ pub async fn a_flow_is_deleted_with_those_that_are_left(world: &World) {
     world.settle().await;
     assert_eq!(world.find_flow(drawn.flow_id).await, None);
     assert_eq!(world.find(drawn.id("m99")).await, None);
+}
+
+pub async fn a_deleted_flow_is_gone_when_that_is_answered(world: &World) {
+    let drawn = world.submit_flow(world.draw_out(200)).await;
+    world.break_down(&drawn, "x").await;
+    world.backend.delete_flow(drawn.flow_id).await.expect("it has ended");
+    assert_eq!(world.find_flow(drawn.flow_id).await, None);
+    assert_eq!(world.find(drawn.id("x")).await, None);
+    let again = CreateFlow { flow_id: drawn.flow_id, ..create_flow() };
+    assert_eq!(world.act(again).await, FlowCreated::Created);
+}
+
+pub async fn while_a_flow_is_removed_nothing_of_it_comes_back(world: &World) {
+    let drawing = world.draw_out(100);
+    let graph = drawing.submit.clone();
+    let drawn = world.submit_flow(drawing).await;
+    world.break_down(&drawn, "x").await;
+    world.act(DeleteFlow { flow_id: drawn.flow_id }).await;
+    let oldest = drawn.id("m0");
+    assert!(world.find(oldest).await.is_some(), "it goes in a later step");
+    assert_eq!(world.find_flow(drawn.flow_id).await, None);
+    let replay = Replay { execution_id: oldest, descendants: false };
+    world.refuses(replay, Code::ExecutionNotFound).await;
+    let again = CreateFlow { flow_id: drawn.flow_id, ..create_flow() };
+    assert_eq!(code(world.backend.call(again.clone()).await), Code::StoreBusy);
+    assert_eq!(code(world.backend.call(graph).await), Code::StoreBusy);
+    world.settle().await;
+    assert_eq!(world.find(oldest).await, None);
+    assert_eq!(world.act(again).await, FlowCreated::Created);
 }
 
 pub async fn members_of_a_cancelled_flow_are_removed_too(world: &World) {

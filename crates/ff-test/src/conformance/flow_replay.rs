@@ -432,16 +432,17 @@ pub async fn edges_of_two_generations_resolve_once(world: &World) {
 }
 
 pub async fn an_edge_that_is_applied_while_others_are_taken_back_counts_once(world: &World) {
-    let drawn = world.submit_flow(world.draw_out(130).member("z")).await;
-    let staged = world.act(StageEdge { applies: false, ..stage(&drawn, "x>z") }).await;
+    let drawn = world.submit_flow(world.draw_out(130).member("y").member("z")).await;
+    let staged = world.act(StageEdge { apply: false, ..stage(&drawn, "x>z") }).await;
     world.run(&drawn, "x").await;
     world.act(replay(&drawn, "x")).await;
     let (flow_id, edge_id) = (drawn.flow_id, staged.edge_id);
     world.act(ApplyEdge { flow_id, edge_id }).await;
+    world.act(StageEdge { apply: true, ..stage(&drawn, "x>y") }).await;
     world.settle().await;
-    assert_eq!(world.states(&drawn, &["z"]).await, [WaitingChildren]);
+    assert_eq!(world.states(&drawn, &["y", "z"]).await, [WaitingChildren; 2]);
     world.run(&drawn, "x").await;
-    assert_eq!(world.states(&drawn, &["m129", "z"]).await, [Waiting, Waiting]);
+    assert_eq!(world.states(&drawn, &["m129", "y", "z"]).await, [Waiting; 3]);
 }
 
 pub async fn what_comes_back_has_its_time_and_its_hold(world: &World) {

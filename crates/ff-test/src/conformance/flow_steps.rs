@@ -6,8 +6,9 @@ use ff_core::id::{EdgeId, FlowId, IdempotencyKey};
 use ff_core::limits;
 use ff_core::operation::{
     AddToFlow, AddedToFlow, ApplyEdge, CancelFlow, CascadeCompletion, Cascaded, Command,
-    CreateFlow, Delete, DeleteFlow, EdgeApplied, EdgeResolution, FlowCreated, GroupSet, InFlow,
-    ReplayFlow, ResolveEdge, SetFlowTags, SetGroupPolicy, StageEdge, Submit, Submitted, Tick,
+    CreateFlow, Delete, DeleteFlow, EdgeApplied, EdgeResolution, EdgeStaged, FlowCreated, GroupSet,
+    InFlow, ReplayFlow, ResolveEdge, SetFlowTags, SetGroupPolicy, StageEdge, Submit, Submitted,
+    Tick,
 };
 use ff_core::read::{
     DescribeEdge, Eligibility, EvaluateEligibility, ListFlowEdges, ListFlowMembers,
@@ -122,15 +123,43 @@ pub async fn an_edge_from_what_has_ended_resolves_when_it_is_applied(world: &Wor
     assert_eq!(code(world.backend.call(apply(third.edge_id)).await), Code::Terminal);
 }
 
-pub async fn an_edge_that_is_to_be_applied_is_not_staged_in_vain(world: &World) {
+pub async fn an_edge_is_staged_and_applied_in_one_step(world: &World) {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let drawn = world.submit_flow(world.draw(&names, &[])).await;
+    world.run(&drawn, "a").await;
+    world.break_down(&drawn, "b").await;
+    let revision = world.flow(drawn.flow_id).await.graph_revision;
+    // What has ended resolves its edge at once; who waits for an end that cannot come is skipped.
+    let cases = [("a", "d", 0, Waiting), ("c", "e", 1, WaitingChildren), ("b", "f", 0, Skipped)];
+    for (number, (from, to, unresolved, expected)) in (1..).zip(cases) {
+        let stage = StageEdge { apply: true, ..stage(&drawn, &format!("{from}>{to}")) };
+        let (flow_id, edge_id) = (drawn.flow_id, stage.edge_id);
+        let (graph_revision, unresolved) = (revision + number, Some(unresolved));
+        let staged = EdgeStaged { edge_id, graph_revision, unresolved };
+        assert_eq!(world.act(stage).await, staged, "{to}");
+        assert_eq!(world.states(&drawn, &[to]).await, [expected], "{to}");
+        let again = world.act(ApplyEdge { flow_id, edge_id }).await;
+        assert_eq!(again, EdgeApplied::AlreadyApplied, "{to}");
+    }
+    world.run(&drawn, "c").await;
+    assert_eq!(world.states(&drawn, &["e"]).await, [Waiting]);
+    assert_eq!(world.act(stage(&drawn, "d>c")).await.unresolved, None, "it was not applied");
+}
+
+pub async fn an_edge_that_cannot_be_applied_is_not_staged(world: &World) {
     let drawn = world.submit_flow(world.draw(&["a", "b", "c", "d"], &["a>b"])).await;
     world.run(&drawn, "a").await;
     world.run(&drawn, "c").await;
-    let edge = |text| StageEdge { applies: true, ..stage(&drawn, text) };
+    let (before, log) = (world.flow(drawn.flow_id).await, world.log().await.len());
+    let edge = |text| StageEdge { apply: true, ..stage(&drawn, text) };
     for (text, expected) in [("d>b", Code::EdgeGroupFixed), ("d>c", Code::Terminal)] {
-        assert_eq!(code(world.backend.call(edge(text)).await), expected, "{text}");
+        let refused = edge(text);
+        let apply = ApplyEdge { flow_id: drawn.flow_id, edge_id: refused.edge_id };
+        assert_eq!(code(world.backend.call(refused).await), expected, "{text}");
+        assert_eq!(code(world.backend.call(apply).await), Code::InvalidDependency, "{text}");
     }
-    assert_eq!(world.flow(drawn.flow_id).await.edge_count, 1);
+    assert_eq!(world.flow(drawn.flow_id).await, before);
+    assert_eq!(world.log().await.len(), log, "nothing is told");
     world.act(edge("b>d")).await;
     assert_eq!(world.flow(drawn.flow_id).await.edge_count, 2);
 }

@@ -4,8 +4,8 @@ use ff_core::backend::BackendExt;
 use ff_core::id::{ExecutionId, LeaseId, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::{
-    CheckAdmission, ClaimForWorker, ConfirmAdmission, Confirmed, Errand, IssueGrantAndClaim,
-    TakenSlots,
+    CheckAdmission, ClaimForWorker, ConfirmAdmission, Confirmed, Errand, HeldBy,
+    IssueGrantAndClaim, TakenSlots,
 };
 use ff_core::state::SlotId;
 use ff_engine::acts;
@@ -21,7 +21,7 @@ const SHORT_MS: u64 = 1_000;
 const LONG_MS: u64 = limits::SLOT_PENDING_MS + 1_000;
 
 /// The best is granted to a worker, for so long.
-async fn grant(world: &World, grant_ttl_ms: u64) -> ExecutionId {
+pub(super) async fn grant(world: &World, grant_ttl_ms: u64) -> ExecutionId {
     let asked = ClaimForWorker { grant_ttl_ms, ..for_worker() };
     world.backend.claim_for_worker(asked).await.expect("an answer").expect("a grant").execution_id
 }
@@ -69,7 +69,8 @@ pub async fn a_lapsed_grant_takes_no_slot_from_the_lease_that_follows(world: &Wo
 pub async fn a_lapsed_grant_takes_no_slot_from_a_claim_under_way(world: &World) {
     for ttl_ms in [SHORT_MS, LONG_MS] {
         let (quota, first, owed) = lapsed(world, ttl_ms).await;
-        let slots = TakenSlots { lease_epoch: 1, quota_policy_ids: vec![quota] };
+        let slots =
+            TakenSlots { lease_epoch: 1, quota_policy_ids: vec![quota], places: Vec::new() };
         let claim = IssueGrantAndClaim { slots, ..grant_and_claim(first) };
         let asked = CheckAdmission { claimant: claim.lease_id, ..check(quota, first_lease(first)) };
         world.act(asked).await;
@@ -125,6 +126,7 @@ pub async fn a_lease_whose_slot_is_gone_gets_it_back(world: &World) {
     let lost = ConfirmAdmission {
         quota_policy_id: quota,
         slot: slot(&task),
+        by: HeldBy::Lease,
         restore: Some(task.lease_id),
     };
     assert_eq!(

@@ -6,12 +6,12 @@ use ff_core::error::Code;
 use ff_core::id::{ExecutionId, LeaseId};
 use ff_core::limits;
 use ff_core::operation::{Cancel, Renew, Task};
-use ff_core::state::{CancelSource, LaneState};
+use ff_core::state::{CancelSource, Join, LaneState, OnSatisfied, PublicState};
 use ff_engine::acts::{self, Beat, Heartbeat, News, Stopped, StoppedBy};
 use tokio::time::timeout;
 
 use crate::fleet::{beat, drain, mark_dead, register, set_lane};
-use crate::world::{PATIENCE, World, cancel, code, lane, renew};
+use crate::world::{PATIENCE, World, cancel, code, complete, lane, renew};
 
 /// A heartbeat of the instance that tests claim as.
 fn heartbeat(tasks: &[&Task]) -> Heartbeat {
@@ -121,6 +121,23 @@ pub async fn what_was_cancelled_under_another_lease_is_no_cancellation(world: &W
     world.act(cancel(old.execution_id)).await;
     let told = news(world, &heartbeat(&[&old]), Duration::ZERO).await;
     assert_eq!(cancelled(&told), [now.lease_id], "its own lease is another");
+}
+
+/// A lease runs out in the millisecond in which a group decides, and one tick has both to carry out.
+pub async fn what_is_cancelled_after_its_lease_ran_out_is_no_cancellation(world: &World) {
+    let graph = world.draw_in(3).join("x", Join::Quorum(1, OnSatisfied::CancelRemaining));
+    let drawn = world.submit_flow(graph).await;
+    world.take(&drawn, "m1").await;
+    world.advance(limits::LEASE_TTL_MS.cast_signed()).await;
+    world.act(register("pool-1")).await;
+    let running = world.take(&drawn, "m2").await;
+    let first = world.take(&drawn, "m0").await;
+    world.act(complete(&first)).await;
+    assert_eq!(world.states(&drawn, &["m1", "m2"]).await, [PublicState::Active; 2]);
+    world.settle().await;
+    assert_eq!(world.states(&drawn, &["m1", "m2"]).await, [PublicState::Cancelled; 2]);
+    let told = news(world, &heartbeat(&[]), Duration::ZERO).await;
+    assert_eq!(cancelled(&told), [running.lease_id]);
 }
 
 pub async fn it_tells_of_paused_lanes_and_of_draining(world: &World) {

@@ -44,6 +44,7 @@ pub mod flow_cancelled;
 pub mod flow_children;
 pub mod flow_data;
 pub mod flow_joins;
+pub mod flow_limits;
 pub mod flow_removed;
 pub mod flow_replay;
 pub mod flow_state;
@@ -65,6 +66,7 @@ pub mod lane_states;
 pub mod lanes;
 pub mod lease_expiry;
 pub mod lease_renewal;
+pub mod ledgers;
 pub mod many_tails;
 pub mod pages;
 pub mod payload;
@@ -478,6 +480,7 @@ suite! { ($)
         a_used_up_budget_says_how_much_more_it_takes
         a_budget_is_told_as_it_is_now
         a_full_window_says_when_to_come_back
+        a_window_that_was_larger_says_how_large_it_must_be
         taken_slots_say_who_holds_them
         a_limit_that_no_claim_has_asked_is_told
     }
@@ -610,6 +613,11 @@ suite! { ($)
         an_edge_that_is_not_satisfied_passes_no_payload
         inputs_of_many_that_are_claimed_at_once_are_all_told
     }
+    flow_limits {
+        more_members_than_a_submit_takes_are_refused
+        more_edges_than_a_submit_takes_are_refused
+        cycles_are_found_in_a_large_graph
+    }
     flow_removed {
         readers_do_not_find_it_any_more
         its_removal_is_told_of_the_flow
@@ -627,6 +635,8 @@ suite! { ($)
         a_failure_with_its_id_is_no_failure_of_the_flow
         a_flow_whose_members_are_all_removed_goes_in_its_time
         a_flow_is_deleted_with_those_that_are_left
+        a_deleted_flow_is_gone_when_that_is_answered
+        while_a_flow_is_removed_nothing_of_it_comes_back
         members_of_a_cancelled_flow_are_removed_too
         a_member_of_a_flow_that_goes_on_is_not_removed
     }
@@ -693,7 +703,8 @@ suite! { ($)
         a_member_belongs_to_one_flow
         an_edge_counts_once_it_is_applied
         an_edge_from_what_has_ended_resolves_when_it_is_applied
-        an_edge_that_is_to_be_applied_is_not_staged_in_vain
+        an_edge_is_staged_and_applied_in_one_step
+        an_edge_that_cannot_be_applied_is_not_staged
         an_impossible_edge_skips_when_it_is_applied
         an_edge_that_cannot_be_is_refused
         one_edge_passes_a_payload
@@ -785,6 +796,7 @@ suite! { ($)
         cancellations_are_told_whether_listed_or_not
         who_cancels_its_own_task_is_not_told
         what_was_cancelled_under_another_lease_is_no_cancellation
+        what_is_cancelled_after_its_lease_ran_out_is_no_cancellation
         it_tells_of_paused_lanes_and_of_draining
         waiting_ends_with_news
         waiting_without_news_ends_with_its_time
@@ -899,6 +911,13 @@ suite! { ($)
         a_renewal_is_not_a_transition
         the_ttl_of_a_renewal_has_a_range
     }
+    ledgers {
+        usage_is_the_sum_of_ledgers
+        what_is_counted_meanwhile_is_no_difference
+        many_who_report_at_once_are_no_difference
+        what_each_attempt_used_is_told
+        the_newest_attempts_are_told_apart
+    }
     many_tails {
         a_hundred_tails_of_one_execution_all_wake
         a_hundred_tails_of_as_many_executions_get_each_its_own
@@ -937,6 +956,10 @@ suite! { ($)
     quota_window {
         the_limit_is_admitted_and_no_more
         the_window_slides
+        a_place_counts_from_when_the_attempt_begins
+        a_place_is_kept_until_the_lease_is_heard_of
+        a_claim_from_an_old_grant_counts_when_it_is_made
+        a_crowd_begins_no_more_than_the_window_allows
         it_is_told_when_the_oldest_leaves
         what_is_refused_takes_no_place
         a_resumed_claim_takes_no_place
@@ -1220,6 +1243,7 @@ suite! { ($)
         from_now_brings_only_what_comes_later
         a_cursor_goes_on_where_the_last_page_ended
         a_cursor_behind_each_event_goes_on_there
+        a_page_brings_all_there_is_up_to_its_limit
         a_cursor_can_be_used_again
         an_event_is_told_at_once
         a_cursor_goes_on_in_every_log

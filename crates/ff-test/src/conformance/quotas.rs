@@ -5,23 +5,19 @@ use ff_core::error::Code;
 use ff_core::id::{ExecutionId, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::{
-    Admission, AdmissionReleased, BlockForAdmission, CheckAdmission, Command, ConfirmAdmission,
-    Confirmed, CreateQuotaPolicy, DeleteQuotaPolicy, Errand, QuotaPolicyCreated,
-    QuotaPolicyUpdated, ReleaseAdmission, Settled, UpdateQuotaPolicy,
+    Admission, AdmissionReleased, BlockForAdmission, CheckAdmission, Command, Confirmed,
+    CreateQuotaPolicy, DeleteQuotaPolicy, Errand, QuotaPolicyCreated, QuotaPolicyUpdated,
+    ReleaseAdmission, Settled, UpdateQuotaPolicy,
 };
 use ff_core::read::{DescribeQuotaPolicy, ListQuotaPolicies, ReadQuotaLimits};
 use ff_core::state::{BlockingReason, DueKind, LimitId, QuotaSpec, SlotId};
 use uuid::Uuid;
 
-use crate::limits::{cap, check, first_lease, quota, rate, tick};
+use crate::limits::{ADMITTED, cap, check, confirm, first_lease, quota, rate, tick};
 use crate::world::{World, code, namespace};
 
 const FULL: Admission = Admission::ConcurrencyExceeded { retry_after_ms: limits::SLOT_RETRY_MS };
 const PENDING: i64 = limits::SLOT_PENDING_MS.cast_signed();
-
-fn confirm(quota_policy_id: QuotaPolicyId, slot: SlotId) -> ConfirmAdmission {
-    ConfirmAdmission { quota_policy_id, slot, restore: None }
-}
 
 async fn refused(world: &World, operation: impl Into<Command>, expected: Code) {
     let error = world.command(operation.into()).await.expect_err("a refusal");
@@ -95,7 +91,7 @@ pub async fn made_again_it_is_the_same_or_a_conflict(world: &World) {
 pub async fn zero_switches_a_part_off(world: &World) {
     let id = world.quota(QuotaSpec { window_seconds: 60, ..QuotaSpec::default() }).await;
     for n in 1..=20 {
-        assert_eq!(world.admit(id).await.1, Admission::Admitted);
+        assert_eq!(world.admit(id).await.1, ADMITTED);
         assert_eq!(world.describe_quota(id).await.policy.slots, n, "slots are kept all the same");
     }
     let update = UpdateQuotaPolicy::new(id, cap(20));
@@ -106,10 +102,10 @@ pub async fn zero_switches_a_part_off(world: &World) {
 pub async fn so_many_at_a_time(world: &World) {
     let id = world.quota(cap(2)).await;
     let (first, admitted) = world.admit(id).await;
-    assert_eq!((admitted, world.admit(id).await.1), (Admission::Admitted, Admission::Admitted));
+    assert_eq!((admitted, world.admit(id).await.1), (ADMITTED, ADMITTED));
     assert_eq!(world.admit(id).await.1, FULL);
     world.give_back(id, first).await;
-    assert_eq!(world.admit(id).await.1, Admission::Admitted);
+    assert_eq!(world.admit(id).await.1, ADMITTED);
     assert_eq!(world.admit(id).await.1, FULL);
     assert_eq!(world.describe_quota(id).await.policy.slots, 2);
 }
@@ -118,10 +114,13 @@ pub async fn asked_again_a_slot_is_already_admitted(world: &World) {
     let id = world.quota(QuotaSpec { max_concurrent: 1, ..rate(1, 60) }).await;
     let (slot, _) = world.admit(id).await;
     for _ in 0..3 {
-        assert_eq!(world.act(check(id, slot)).await, Admission::AlreadyAdmitted);
+        assert_eq!(
+            world.act(check(id, slot)).await,
+            Admission::AlreadyAdmitted { keeps_place: true }
+        );
     }
     world.act(confirm(id, slot)).await;
-    assert_eq!(world.act(check(id, slot)).await, Admission::AlreadyAdmitted);
+    assert_eq!(world.act(check(id, slot)).await, Admission::AlreadyAdmitted { keeps_place: false });
     assert_eq!(world.describe_quota(id).await.policy.slots, 1);
     let next = SlotId { lease_epoch: 2, ..slot };
     let resumed = CheckAdmission { opens_attempt: false, ..check(id, next) };
@@ -266,7 +265,7 @@ pub async fn who_waits_is_woken_best_first(world: &World) {
         let released = world.give_back(id, free).await;
         assert_eq!((released.freed, released.wake), (1, vec![next]));
         free = first_lease(next);
-        assert_eq!(world.act(check(id, free)).await, Admission::Admitted);
+        assert_eq!(world.act(check(id, free)).await, ADMITTED);
     }
     assert_eq!(world.give_back(id, free).await.wake, []);
 }

@@ -4,7 +4,10 @@ use ff_core::backend::BackendExt;
 use ff_core::event::EventKind;
 use ff_core::id::{ExecutionId, Namespace};
 use ff_core::limits;
-use ff_core::operation::{Claim, IssueReclaimGrant, MarkWorkerDead, RegisterWorker, Submit};
+use ff_core::operation::{
+    Claim, CreateBudget, CreateFlow, CreateQuotaPolicy, IssueReclaimGrant, MarkWorkerDead,
+    RegisterWorker, Submit,
+};
 use ff_core::read::{
     ListFleets, ListNamespaces, ListOffers, ListQueued, ListRoutes, ListUnrouted, Nearest, Offer,
     Unrouted,
@@ -15,6 +18,8 @@ use tokio::time::timeout;
 
 use crate::fleet::{TTL, block, deregister, drain, mark_dead, register, set_lane};
 use crate::grants::issue_reclaim;
+use crate::graphs::create_flow;
+use crate::limits::{budget, cap, quota};
 use crate::world::{PATIENCE, World, cancel, capabilities, lane, namespace, revoke};
 
 const ROUTE: BlockingReason = BlockingReason::WaitingForCapableWorker;
@@ -386,11 +391,14 @@ pub async fn those_who_wait_are_listed_route_by_route(world: &World) {
 }
 
 pub async fn namespaces_in_which_something_stands_are_listed(world: &World) {
-    let names = ["a", "b", "c", "d"].map(namespace);
+    let names = ["a", "b", "c", "d", "e", "f", "g"].map(namespace);
     for name in &names[..3] {
         world.submit(Submit { namespace: name.clone(), ..world.work() }).await;
     }
     world.act(RegisterWorker { namespace: names[3].clone(), ..register("w-4") }).await;
+    world.act(CreateBudget { namespace: names[4].clone(), ..budget(&[("a", 1, 0)]) }).await;
+    world.act(CreateQuotaPolicy { namespace: names[5].clone(), ..quota(cap(1)) }).await;
+    world.act(CreateFlow { namespace: names[6].clone(), ..create_flow() }).await;
     for limit in [1, 2, 100] {
         let (mut found, mut cursor) = (Vec::new(), None);
         loop {

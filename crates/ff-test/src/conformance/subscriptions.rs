@@ -89,6 +89,19 @@ pub async fn a_cursor_goes_on_where_the_last_page_ended(world: &World) {
     }
 }
 
+pub async fn a_page_brings_all_there_is_up_to_its_limit(world: &World) {
+    let submit = |number| world.work_on(if number % 2 == 0 { "even" } else { "odd" }).into();
+    for reply in world.backend.apply((0..600).map(submit).collect()).await {
+        reply.unwrap();
+    }
+    let filter = EventFilter { lanes: vec![lane("odd")], ..EventFilter::default() };
+    for (limit, expected) in [(200, 200), (300, 300), (500, 300)] {
+        let page = Follow { limit, ..follow(&filter, From::Start) };
+        let page = world.backend.events(page, Duration::ZERO).await.unwrap();
+        assert_eq!(page.items.len(), expected, "{limit} at the most");
+    }
+}
+
 pub async fn a_cursor_behind_each_event_goes_on_there(world: &World) {
     for _ in 0..4 {
         let id = world.submit(world.work()).await;

@@ -10,8 +10,8 @@ use ff_core::id::{
 };
 use ff_core::operation::{
     AdmissionVoided, AdvanceBulk, AttachBudget, BudgetErrand, BulkWish, ChangePriority,
-    ClaimAdmitted, Command, ConfirmAdmission, Delete, DeleteBudget, DeleteKey, DeleteQuotaPolicy,
-    EndForBudget, ExpireExecution, Fired, GrantAdmitted, MarkLeaseExpired, NotDue, PromoteDelayed,
+    ClaimAdmitted, Command, Delete, DeleteBudget, DeleteKey, DeleteQuotaPolicy, EndForBudget,
+    ExpireExecution, Fired, GrantAdmitted, MarkLeaseExpired, NotDue, PromoteDelayed, RecountBudget,
     Release, ReleaseAdmission, ReleaseBudget, Replay, Reply, ResetBudget, SetBulk, SettleBudget,
     SettleSlots, SettleWaking, Task, Tick, Unblock, UpdateBudget, UpdateQuotaPolicy, VoidAdmission,
 };
@@ -29,7 +29,7 @@ use crate::grants::{
     claim_granted, claim_resumed, grant_and_claim, issue_grant, issue_reclaim, reclaim,
 };
 use crate::graphs::{create_flow, wait_children};
-use crate::limits::{budget, cap, check, first_lease, quota, spend, usage, worked};
+use crate::limits::{budget, cap, check, confirm, first_lease, quota, spend, usage, worked};
 use crate::output::{append, frame};
 use crate::signalling::{approval, close, issue, rotate};
 use crate::waits::{pending, resume, seed, signal, suspend, wildcard};
@@ -60,6 +60,7 @@ fn admitted(task: &Task) -> ClaimAdmitted {
         worker_instance_id: WorkerInstanceId::new("pool-1").expect("an instance"),
         lease_ttl_ms: 1_000,
         slots: Vec::new(),
+        places: Vec::new(),
     }
 }
 
@@ -80,6 +81,7 @@ fn granted(task: &Task) -> GrantAdmitted {
         worker_instance_id,
         grant_ttl_ms: 1_000,
         slots,
+        places: Vec::new(),
         claimant: lease_id,
     }
 }
@@ -144,13 +146,14 @@ fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
     let (quota_policy_id, slot) = (QuotaPolicyId::mint(), first_lease(id));
     let amount = [("tokens", 1)];
     let done = BudgetErrand::Attach;
-    let budgets: [(_, Command); 8] = [
+    let budgets: [(_, Command); 9] = [
         ("settle_budget", SettleBudget { budget_id, done }.into()),
         ("update_budget", UpdateBudget::new(budget_id).into()),
         ("report_usage", worked(budget_id, id, &amount).into()),
         ("report_usage_admin", usage(budget_id, &amount).into()),
         ("record_spend", spend(budget_id, id, &amount).into()),
         ("release_budget", ReleaseBudget { budget_id, execution_id: id }.into()),
+        ("recount_budget", RecountBudget { budget_id, repair: true }.into()),
         ("reset_budget", ResetBudget { budget_id }.into()),
         ("delete_budget", DeleteBudget { budget_id }.into()),
     ];
@@ -163,7 +166,7 @@ fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
         ("update_quota_policy", UpdateQuotaPolicy::new(quota_policy_id, cap(1)).into()),
         ("delete_quota_policy", DeleteQuotaPolicy { quota_policy_id }.into()),
         ("check_admission", check(quota_policy_id, slot).into()),
-        ("confirm_admission", ConfirmAdmission { quota_policy_id, slot, restore: None }.into()),
+        ("confirm_admission", confirm(quota_policy_id, slot).into()),
         ("release_admission", ReleaseAdmission::of_lease(quota_policy_id, slot).into()),
     ];
     let bulk_id = BulkId::mint();

@@ -147,13 +147,15 @@ impl AdmitOp {
             Self::Grant { of, quota, ttl_ms } => {
                 let (execution_id, lease_epoch, claimant, worker_instance_id) =
                     applicants.find(*of, id)?;
+                let slots: Vec<_> = quota.map(|n| limited.quota(n)).into_iter().collect();
                 GrantAdmitted {
                     execution_id,
                     lease_epoch,
                     worker_id: WorkerId::new("pool-0").expect("a worker"),
                     worker_instance_id,
                     grant_ttl_ms: *ttl_ms,
-                    slots: quota.map(|n| limited.quota(n)).into_iter().collect(),
+                    places: slots.clone(),
+                    slots,
                     claimant,
                 }
                 .into()
@@ -236,6 +238,7 @@ fn lease(
         worker_id: WorkerId::new("pool").expect("a worker"),
         worker_instance_id,
         lease_ttl_ms: 5_000,
+        places: slots.clone(),
         slots,
     }
 }

@@ -196,8 +196,8 @@ impl Flows {
                 };
                 let edge_id = EdgeId::new(Uuid::from_u128(*uuid));
                 let expected_graph_revision = stale.then_some(1);
-                let applies = uuid % 2 == 0;
-                StageEdge { flow_id, edge_id, edge, expected_graph_revision, applies }.into()
+                let apply = uuid % 2 == 0;
+                StageEdge { flow_id, edge_id, edge, expected_graph_revision, apply }.into()
             }
             FlowOp::Apply { edge } => {
                 let (flow_id, edge_id) = self.edge(*edge);

@@ -423,19 +423,25 @@ impl Dice {
                 soft: self.maybe(30, |dice| dice.pick(SoftAction::ALL)),
                 expected_revision: self.revision(),
             },
-            6..18 => LimitOp::Report(ReportOp {
-                budget,
-                form: self.pick(&[
-                    ReportForm::Worker,
-                    ReportForm::Operator,
-                    ReportForm::OperatorFor,
-                    ReportForm::Spend,
-                ]),
-                target: self.target(),
-                amounts: self.pick(&[0, 1, 2, 3, 4, 5, 0, 1, 2, 6]),
-                key: self.maybe(40, |dice| dice.pick(&[0, 1, 2, 3])),
-                mode: self.maybe(20, |dice| dice.pick(EnforcementMode::ALL)),
-            }),
+            which @ 6..18 => {
+                let report = ReportOp {
+                    budget,
+                    form: self.pick(&[
+                        ReportForm::Worker,
+                        ReportForm::Operator,
+                        ReportForm::OperatorFor,
+                        ReportForm::Spend,
+                    ]),
+                    target: self.target(),
+                    amounts: self.pick(&[0, 1, 2, 3, 4, 5, 0, 1, 2, 6]),
+                    key: self.maybe(40, |dice| dice.pick(&[0, 1, 2, 3])),
+                    mode: self.maybe(20, |dice| dice.pick(EnforcementMode::ALL)),
+                };
+                match (which, report.key) {
+                    (17, key) => LimitOp::RecountBudget { budget, repair: key.is_some() },
+                    _ => LimitOp::Report(report),
+                }
+            }
             18..21 => LimitOp::ReleaseBudget { budget, target: self.target() },
             21..23 => LimitOp::ResetBudget { budget },
             _ => LimitOp::DeleteBudget { budget: self.below(12) },

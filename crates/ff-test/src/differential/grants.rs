@@ -46,7 +46,11 @@ impl GrantOp {
         newest: QuotaPolicyId,
     ) -> Command {
         let slots = match self.slot {
-            Some(lease_epoch) => TakenSlots { lease_epoch, quota_policy_ids: vec![newest] },
+            Some(lease_epoch) => TakenSlots {
+                lease_epoch,
+                quota_policy_ids: vec![newest],
+                places: if self.lease.is_multiple_of(2) { vec![newest] } else { Vec::new() },
+            },
             None => TakenSlots::default(),
         };
         let worker_id = WorkerId::new(format!("pool-{}", self.worker)).expect("a worker");

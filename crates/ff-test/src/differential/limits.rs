@@ -7,8 +7,9 @@ use ff_core::id::{
 };
 use ff_core::operation::{
     Admission, CheckAdmission, Command, ConfirmAdmission, CreateBudget, CreateQuotaPolicy,
-    DeleteBudget, DeleteQuotaPolicy, RecordSpend, ReleaseAdmission, ReleaseBudget, Reply,
-    ReportUsage, ReportUsageAdmin, ResetBudget, SlotEnd, Spender, UpdateBudget, UpdateQuotaPolicy,
+    DeleteBudget, DeleteQuotaPolicy, HeldBy, RecordSpend, RecountBudget, ReleaseAdmission,
+    ReleaseBudget, Reply, ReportUsage, ReportUsageAdmin, ResetBudget, SlotEnd, Spender,
+    UpdateBudget, UpdateQuotaPolicy,
 };
 use ff_core::state::{BudgetScope, EnforcementMode, HardAction, QuotaSpec, SlotId, SoftAction};
 use uuid::Uuid;
@@ -39,6 +40,10 @@ pub enum LimitOp {
     ReleaseBudget {
         budget: usize,
         target: Target,
+    },
+    RecountBudget {
+        budget: usize,
+        repair: bool,
     },
     ResetBudget {
         budget: usize,
@@ -156,7 +161,7 @@ impl Limited {
         match (command, reply) {
             (Command::CreateBudget(op), _) => self.budgets.push(op.budget_id),
             (Command::CreateQuotaPolicy(op), _) => self.quotas.push(op.quota_policy_id),
-            (Command::CheckAdmission(op), Reply::CheckAdmission(Admission::Admitted)) => {
+            (Command::CheckAdmission(op), Reply::CheckAdmission(Admission::Admitted { .. })) => {
                 self.slots.push((op.quota_policy_id, op.slot));
             }
             _ => {}
@@ -212,6 +217,9 @@ impl Limited {
             LimitOp::ReleaseBudget { budget, target } => {
                 ReleaseBudget { budget_id: self.budget(*budget), execution_id: id(*target) }.into()
             }
+            LimitOp::RecountBudget { budget, repair } => {
+                RecountBudget { budget_id: self.budget(*budget), repair: *repair }.into()
+            }
             LimitOp::ResetBudget { budget } => {
                 ResetBudget { budget_id: self.budget(*budget) }.into()
             }
@@ -247,8 +255,9 @@ impl Limited {
             LimitOp::Confirm { quota, slot } => {
                 // One that may never have been taken is asked for as if it were lost.
                 let restore = matches!(slot, SlotOf::Lease(..)).then(|| claimant_of(2));
+                let by = if quota.is_multiple_of(3) { HeldBy::Grant } else { HeldBy::Lease };
                 let (quota_policy_id, slot) = self.slot(*quota, *slot, id)?;
-                ConfirmAdmission { quota_policy_id, slot, restore }.into()
+                ConfirmAdmission { quota_policy_id, slot, by, restore }.into()
             }
             LimitOp::ReleaseSlot { quota, slot, why } => {
                 let (quota_policy_id, slot) = self.slot(*quota, *slot, id)?;

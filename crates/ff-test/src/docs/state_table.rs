@@ -351,6 +351,7 @@ fn admission(name: &str) -> Command {
             worker_instance_id: WorkerInstanceId::new("w-1").expect("an instance"),
             lease_ttl_ms: LEASE_MS,
             slots: Vec::new(),
+            places: Vec::new(),
         }
         .into(),
         "grant_admitted" => GrantAdmitted {
@@ -360,6 +361,7 @@ fn admission(name: &str) -> Command {
             worker_instance_id: WorkerInstanceId::new("w-1").expect("an instance"),
             grant_ttl_ms: LEASE_MS,
             slots: Vec::new(),
+            places: Vec::new(),
             claimant: LeaseId::from_seed(Uuid::from_u128(7), 0),
         }
         .into(),

@@ -186,6 +186,10 @@ impl Facts for State {
         &self.settings
     }
 
+    fn is_lost(&self, _: &Needs) -> bool {
+        false
+    }
+
     fn execution(&self, id: ExecutionId) -> Known<Arc<Execution>> {
         Ok(self.executions.get(&id).cloned())
     }

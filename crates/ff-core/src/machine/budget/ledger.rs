@@ -12,18 +12,21 @@ use super::super::draft::Halt;
 use super::super::pages::{self, Page};
 use super::super::rows::{Family, RowChange, RowKey};
 use super::draft::BudgetDraft;
-use crate::id::{Dimension, ExecutionId};
+use crate::id::{Dimension, DocumentId, ExecutionId};
+use crate::limits;
+use crate::read::{LedgerRead, ReadLedger};
+use crate::time::TimestampMs;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ledger {
     pub(super) amounts: BTreeMap<Dimension, u64>,
-    /// The newest attempt that was named.
-    attempt_index: Option<u32>,
+    /// The part of it that was said to be of an attempt, of the newest ones.
+    attempts: BTreeMap<u32, BTreeMap<Dimension, u64>>,
     /// The page that names it.
     page: u64,
 }
 
-fn row(period: u64, id: ExecutionId) -> RowKey {
+pub(super) fn row(period: u64, id: ExecutionId) -> RowKey {
     let mut name = period.to_be_bytes().to_vec();
     name.extend(id.to_bytes());
     RowKey::named(Family::Ledger, name)
@@ -57,15 +60,50 @@ pub(super) fn add(
             let list = (Family::LedgerPage, draft.body.ledgers.next);
             let page = pages::append(facts, draft, list, (period, id))?;
             draft.body.ledgers.next = page + 1;
-            Ledger { amounts: BTreeMap::new(), attempt_index: None, page }
+            Ledger { amounts: BTreeMap::new(), attempts: BTreeMap::new(), page }
         }
     };
-    for (dimension, amount) in amounts {
-        *ledger.amounts.entry(dimension.clone()).or_default() += amount;
+    add_to(&mut ledger.amounts, amounts);
+    if let Some(index) = attempt_index {
+        add_to(ledger.attempts.entry(index).or_default(), amounts);
+        if ledger.attempts.len() > limits::LEDGER_ATTEMPTS {
+            ledger.attempts.pop_first();
+        }
     }
-    ledger.attempt_index = ledger.attempt_index.max(attempt_index);
+    if let Some(recount) = &mut draft.body.recount {
+        recount.note_added(ledger.page, amounts);
+    }
     draft.row(RowChange::put(row(period, id), &ledger));
     Ok(())
+}
+
+fn add_to(sums: &mut BTreeMap<Dimension, u64>, amounts: &BTreeMap<Dimension, u64>) {
+    for (dimension, amount) in amounts {
+        *sums.entry(dimension.clone()).or_default() += amount;
+    }
+}
+
+/// What an execution used, by attempt; none if there is no such budget.
+pub(in super::super) fn read(
+    facts: &impl Facts,
+    question: &ReadLedger,
+    now: TimestampMs,
+) -> Result<Option<Box<LedgerRead>>, Halt> {
+    let id = DocumentId::budget(question.budget_id, &facts.settings().partitions);
+    let Some(document) = facts.document(&id)? else { return Ok(None) };
+    // A period that is over has ended, whether the timer has come by or not.
+    let draft = BudgetDraft::current(document, now)?;
+    let found = find(facts, &draft, question.execution_id)?;
+    let (usage, attempts) = found.map(|found| (found.amounts, found.attempts)).unwrap_or_default();
+    let mut other = usage.clone();
+    for (dimension, amount) in attempts.values().flatten() {
+        if let Some(rest) = other.get_mut(dimension) {
+            *rest = rest.saturating_sub(*amount);
+        }
+    }
+    other.retain(|_, rest| *rest > 0);
+    let reset_count = draft.body.resets;
+    Ok(Some(Box::new(LedgerRead { reset_count, usage, attempts, other })))
 }
 
 pub(super) fn remove(
@@ -75,6 +113,9 @@ pub(super) fn remove(
     ledger: &Ledger,
 ) -> Result<(), Halt> {
     draft.row(RowChange::remove(row(draft.body.resets, id)));
+    if let Some(recount) = &mut draft.body.recount {
+        recount.note_removed(ledger.page, &ledger.amounts);
+    }
     let page = pages::find(facts, draft, Family::LedgerPage, ledger.page)?;
     if let Some(mut page) = page {
         page.items.retain(|listed: &ExecutionId| *listed != id);

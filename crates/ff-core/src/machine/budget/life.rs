@@ -76,6 +76,7 @@ fn blank(op: &CreateBudget, fingerprint: [u8; 32], now: TimestampMs) -> Budget {
         next_reset_at: None,
         ledgers: LedgerPages { since: now, ..LedgerPages::default() },
         keys: UsageKeyPages::default(),
+        recount: None,
         pending: BudgetWork::default(),
     };
     budget.next_reset_at = budget.reset_after(now);

@@ -4,11 +4,14 @@ mod draft;
 mod keys;
 mod ledger;
 mod life;
+mod recount;
 mod report;
 mod scope;
 #[cfg(test)]
 mod tests;
 
+pub(super) use ledger::read as read_ledger;
 pub(super) use life::{create, delete, fire, reset, settle, update};
+pub(super) use recount::recount;
 pub(super) use report::{release, report};
 pub(super) use scope::attach;

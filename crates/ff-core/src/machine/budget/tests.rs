@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use super::super::rows::Family;
 use super::super::trial::{Trial, execution};
 use crate::id::{BudgetId, Dimension, DocumentId, IdempotencyKey, Namespace};
-use crate::operation::{CreateBudget, RecordSpend, ReleaseBudget, ResetBudget, UsageReported};
-use crate::state::{Budget, BudgetScope};
+use crate::limits;
+use crate::operation::{
+    BudgetRecounted, CreateBudget, Miscounted, RecordSpend, RecountBudget, ReleaseBudget,
+    ResetBudget, UsageReported,
+};
+use crate::state::{Body, Budget, BudgetScope};
 use crate::time::TimestampMs;
 
 const HOUR: u64 = 3_600_000;
@@ -109,4 +113,76 @@ fn a_period_that_is_over_ends_with_the_next_report() {
     let found = budget(&trial);
     assert_eq!((found.resets, found.dimensions.values().next().unwrap().used), (1, 1));
     assert_eq!(found.next_reset_at, Some(TimestampMs(1_002_500)));
+}
+
+/// Steps until it is decided.
+fn recount(trial: &mut Trial, budget_id: BudgetId, repair: bool) -> (u32, BudgetRecounted) {
+    let mut steps = 0;
+    loop {
+        steps += 1;
+        match trial.call(RecountBudget { budget_id, repair }) {
+            BudgetRecounted::More => {}
+            decided => return (steps, decided),
+        }
+    }
+}
+
+fn used(trial: &Trial) -> u64 {
+    budget(trial).dimensions.values().next().unwrap().used
+}
+
+#[test]
+fn usage_that_is_not_what_ledgers_hold_is_told_and_made_right() {
+    let few = 3;
+    let many = 2 * 64 * limits::RECOUNT_PAGES + 1;
+    // One more step where a difference is to be told without a repair, and nothing was kept.
+    for (count, plain, repaired) in [(few, 2, 1), (many, 3, 3)] {
+        let (mut trial, id) = trial(0);
+        (0..count).for_each(|n| drop(trial.call(spend(id, n.into(), None))));
+        assert_eq!(recount(&mut trial, id, true).1, BudgetRecounted::Sound);
+        trial.spoil(|document| {
+            let Body::Budget(budget) = &mut document.body else { panic!("a budget") };
+            let counter = budget.dimensions.values_mut().next().unwrap();
+            (counter.used, counter.attributed) = (9_000, 9_000);
+        });
+        let dimension = Dimension::new("tokens").unwrap();
+        let wrong = Miscounted { dimension, used: 9_000, counted: count };
+        let wrong = BudgetRecounted::Wrong(vec![wrong]);
+        assert_eq!(recount(&mut trial, id, false), (plain, wrong.clone()));
+        assert_eq!(used(&trial), 9_000, "it was to be told alone");
+        assert_eq!(recount(&mut trial, id, true), (repaired, wrong));
+        assert_eq!(used(&trial), count);
+        assert_eq!(recount(&mut trial, id, false).1, BudgetRecounted::Sound);
+        assert_eq!(budget(&trial).recount, None);
+    }
+}
+
+#[test]
+fn what_rests_is_compared_without_a_write() {
+    let (mut trial, id) = trial(0);
+    trial.call(spend(id, 1, None));
+    let before = trial.document.clone();
+    assert_eq!(recount(&mut trial, id, true), (1, BudgetRecounted::Sound));
+    assert_eq!(trial.document, before);
+}
+
+#[test]
+fn a_reset_ends_a_comparison_under_way() {
+    let (mut trial, id) = trial(0);
+    (0..600).for_each(|n| drop(trial.call(spend(id, n, None))));
+    let step = RecountBudget { budget_id: id, repair: false };
+    assert_eq!(trial.call(step.clone()), BudgetRecounted::More);
+    trial.call(ResetBudget { budget_id: id });
+    trial.call(spend(id, 1, None));
+    assert_eq!(trial.call(step), BudgetRecounted::Sound);
+}
+
+#[test]
+fn a_look_does_not_end_a_period() {
+    let (mut trial, id) = trial(1_000);
+    trial.call(spend(id, 1, None));
+    trial.advance(1_500);
+    let before = trial.document.clone();
+    assert_eq!(recount(&mut trial, id, true), (1, BudgetRecounted::Sound));
+    assert_eq!(trial.document, before);
 }

@@ -37,8 +37,7 @@ pub(in super::super) fn cancel(
         return Ok(Step::unchanged(FlowCancelled {
             policy: cancel.policy,
             reason: cancel.reason.clone(),
-            scheduled: flow.live,
-            failed: Vec::new(),
+            scheduled: if flow.is_being_cancelled() { flow.live } else { 0 },
             replayed: true,
         }));
     }
@@ -62,8 +61,8 @@ pub(in super::super) fn cancel(
     // Those that this step has ended are not among those that are left.
     scene.follow_up()?;
     let scheduled = if rest.is_some() { scene.flow(&id)?.flow().live } else { 0 };
-    let (policy, reason, failed) = (op.policy, op.reason.clone(), Vec::new());
-    let reply = FlowCancelled { policy, reason, scheduled, failed, replayed: false };
+    let (policy, reason) = (op.policy, op.reason.clone());
+    let reply = FlowCancelled { policy, reason, scheduled, replayed: false };
     Ok(Step::done(reply, scene.finish()))
 }
 

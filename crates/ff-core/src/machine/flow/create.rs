@@ -7,11 +7,12 @@ use super::super::revision::check_revision;
 use super::super::standing::check_attached;
 use super::super::step::Step;
 use super::existing;
+use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
 use crate::id::DocumentId;
 use crate::limits;
 use crate::operation::{CreateFlow, FlowCreated, SetFlowTags, TagsSet};
-use crate::state::{Attached, Flow, Gone, Work};
+use crate::state::{Attached, Document, Flow, Gone, Work};
 use crate::time::TimestampMs;
 
 pub(in super::super) fn create(
@@ -20,7 +21,8 @@ pub(in super::super) fn create(
     now: TimestampMs,
 ) -> Result<Step<FlowCreated>, Halt> {
     let id = DocumentId::flow(op.flow_id, &facts.settings().partitions);
-    if facts.document(&id)?.is_some() {
+    if let Some(document) = facts.document(&id)? {
+        is_staying(&document)?;
         return Ok(Step::unchanged(FlowCreated::AlreadySatisfied));
     }
     check_attached(facts, &op.namespace, &op.attached, &Attached::default())?;
@@ -28,6 +30,16 @@ pub(in super::super) fn create(
     let mut draft = DocumentDraft::new(id, flow, now);
     draft.event(EventKind::FlowCreated, EventData::new());
     Ok(Step::done(FlowCreated::Created, draft.finish().into()))
+}
+
+/// Refuses an id whose flow is being removed: what would be found there is gone in a moment.
+pub(super) fn is_staying(document: &Document) -> Result<(), Refusal> {
+    match document.flow() {
+        Some(flow) if flow.removing => {
+            Err(Refusal::new(Code::StoreBusy, "the flow of this id is being removed; try again"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A flow without members.

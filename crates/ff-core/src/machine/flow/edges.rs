@@ -48,13 +48,16 @@ pub(in super::super) fn stage(
     scene.want(&[from, to])?;
     let (up, down) = (scene.number_in(op.flow_id, from)?, scene.number_in(op.flow_id, to)?);
     scene.check_new(&id, op, up)?;
-    if op.applies {
+    if op.apply {
         scene.check_applicable(to)?;
     }
-    let reply = scene.link(&id, op, up, down)?;
+    let (slot, edge) = scene.link(&id, op, up, down)?;
     let data = EventData::from([("edge_id".to_owned(), op.edge_id.to_string().as_str().into())]);
-    scene.flow(&id)?.event(EventKind::FlowChanged, data);
-    Ok(Step::done(reply, scene.finish()))
+    let draft = scene.flow(&id)?;
+    draft.event(EventKind::FlowChanged, data);
+    let (edge_id, graph_revision) = (op.edge_id, draft.flow().graph_revision);
+    let unresolved = if op.apply { Some(scene.make_count(from, slot, edge)?) } else { None };
+    Ok(Step::done(EdgeStaged { edge_id, graph_revision, unresolved }, scene.finish()))
 }
 
 impl<F: Facts> Scene<'_, F> {
@@ -118,14 +121,14 @@ impl<F: Facts> Scene<'_, F> {
         Ok(())
     }
 
-    /// Writes an edge that does not count yet.
+    /// Writes an edge that does not count yet, and says how it stands beside its upstream.
     fn link(
         &mut self,
         id: &DocumentId,
         op: &StageEdge,
         up: u32,
         down: u32,
-    ) -> Result<EdgeStaged, Halt> {
+    ) -> Result<(u32, OutEdge), Halt> {
         let facts = self.facts;
         let NewEdge { upstream: from, downstream: to, .. } = op.edge;
         let in_slot = self.member(to)?.member()?.ins;
@@ -138,7 +141,8 @@ impl<F: Facts> Scene<'_, F> {
             // Nothing is left to be resolved, and an edge that does not count has nothing to.
             member.resolved = member.outs;
         }
-        draft.append(facts, &OUT, slot, op.edge.out(op.edge_id, (down, in_slot)))?;
+        let edge = op.edge.out(op.edge_id, (down, in_slot));
+        draft.append(facts, &OUT, slot, edge.clone())?;
         let draft = self.member(to)?;
         draft.member_mut()?.ins += 1;
         draft.append(facts, &IN, in_slot, op.edge.in_edge((up, slot)))?;
@@ -147,10 +151,34 @@ impl<F: Facts> Scene<'_, F> {
         let number = flow.edges;
         flow.edges += 1;
         flow.graph_revision += 1;
-        let graph_revision = flow.graph_revision;
         draft.append(facts, &TOPOLOGY, number, Link { from: up, to: down, slot })?;
         draft.put_row(RowChange::put(edge_row(op.edge_id), &number));
-        Ok(EdgeStaged { edge_id: op.edge_id, graph_revision })
+        Ok((slot, edge))
+    }
+
+    /// Makes an edge count, which resolves at once if its upstream has ended; says for how many the
+    /// downstream waits now.
+    fn make_count(&mut self, from: ExecutionId, slot: u32, edge: OutEdge) -> Result<u32, Halt> {
+        let (facts, to) = (self.facts, edge.to.id(from));
+        let downstream = self.member(to)?;
+        downstream.member_mut()?.group.apply();
+        if downstream.block_edges() {
+            let data = EventData::from([("reason".to_owned(), "waiting_for_children".into())]);
+            downstream.event_with(EventKind::Blocked, data);
+        }
+        downstream.change_item(facts, &IN, edge.slot, |edge: &mut InEdge| edge.applied = true)?;
+        let upstream = self.member(from)?;
+        upstream.change_item(facts, &OUT, slot, |edge: &mut OutEdge| edge.applied = true)?;
+        let ended = upstream.execution.phase.terminal().map(|terminal| terminal.outcome);
+        let due = slot < upstream.member()?.resolved;
+        if let Some(before) = &mut upstream.member_mut()?.taking_back {
+            before.except.push(slot);
+        }
+        if let Some(outcome) = ended.filter(|_| due) {
+            self.resolve_edge(from, outcome, &OutEdge { applied: true, ..edge })?;
+        }
+        self.follow_up()?;
+        Ok(self.member(to)?.member()?.group.unresolved())
     }
 
     /// The edge with an id, if its upstream is there: that, and its place beside it.
@@ -205,27 +233,8 @@ pub(in super::super) fn apply(
         return Ok(Step::unchanged(EdgeApplied::AlreadyApplied));
     }
     open(existing(facts, op.flow_id)?)?;
-    let to = edge.to.id(from);
-    scene.check_applicable(to)?;
-    let downstream = scene.member(to)?;
-    downstream.member_mut()?.group.apply();
-    if downstream.block_edges() {
-        let data = EventData::from([("reason".to_owned(), "waiting_for_children".into())]);
-        downstream.event_with(EventKind::Blocked, data);
-    }
-    downstream.change_item(facts, &IN, edge.slot, |edge: &mut InEdge| edge.applied = true)?;
-    let upstream = scene.member(from)?;
-    upstream.change_item(facts, &OUT, slot, |edge: &mut OutEdge| edge.applied = true)?;
-    let ended = upstream.execution.phase.terminal().map(|terminal| terminal.outcome);
-    let due = slot < upstream.member()?.resolved;
-    if let Some(before) = &mut upstream.member_mut()?.taking_back {
-        before.except.push(slot);
-    }
-    if let Some(outcome) = ended.filter(|_| due) {
-        scene.resolve_edge(from, outcome, &OutEdge { applied: true, ..edge })?;
-    }
-    scene.follow_up()?;
-    let unresolved = scene.member(to)?.member()?.group.unresolved();
+    scene.check_applicable(edge.to.id(from))?;
+    let unresolved = scene.make_count(from, slot, edge)?;
     Ok(Step::done(EdgeApplied::Applied { unresolved }, scene.finish()))
 }
 

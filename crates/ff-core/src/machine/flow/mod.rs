@@ -20,6 +20,8 @@ mod resolve;
 mod scene;
 mod settle;
 mod submit;
+#[cfg(test)]
+mod tests;
 mod work;
 
 pub(super) use cancel::cancel;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::super::Facts;
-use super::super::draft::{Draft, Halt};
+use super::super::draft::{Draft, Halt, not_found};
 use super::super::replay::{again, check, deadline};
 use super::super::step::Step;
 use super::existing;
@@ -31,6 +31,10 @@ pub(in super::super) fn replay_member(
 ) -> Result<Step<Replayed>, Halt> {
     let mut scene = Scene::new(facts, now);
     let flow = scene.flow_of(op.execution_id)?.flow();
+    if flow.removing {
+        // It goes with its flow, whatever it would be by then.
+        return Err(not_found(op.execution_id).into());
+    }
     not_cancelled(flow)?;
     let reach = Reach { descendants: op.descendants, siblings: false };
     scene.replay(&[op.execution_id], reach)?;

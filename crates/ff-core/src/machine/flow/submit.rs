@@ -15,7 +15,7 @@ use super::super::rows::{Family, RowChange, RowKey};
 use super::super::standing::check_attached;
 use super::super::step::Step;
 use super::super::submit::{execution, ground};
-use super::create::blank;
+use super::create::{blank, is_staying};
 use super::members::name_row;
 use super::pages::{Beside, IN, InEdge, Link, MEMBERS, MemberRef, OUT, OutEdge, TOPOLOGY};
 use super::scene::{Scene, beside, broken};
@@ -45,6 +45,7 @@ pub(in super::super) fn submit(
 ) -> Result<Step<SubmittedFlow>, Halt> {
     let id = DocumentId::flow(op.flow.flow_id, &facts.settings().partitions);
     if let Some(document) = facts.document(&id)? {
+        is_staying(&document)?;
         let flow = document.flow().filter(|flow| flow.fingerprint == Some(op.fingerprint()));
         let Some(flow) = flow else { return Err(mismatch().into()) };
         return Ok(Step::unchanged(known(facts, &id, flow, op)?));

@@ -8,9 +8,9 @@ use super::super::draft::Halt;
 use super::super::rows::{Family, RowChange, RowKey};
 use super::super::step::Step;
 use super::cancel::Decided;
-use super::existing;
 use super::pages::Beside;
 use super::scene::{Scene, beside, broken};
+use super::settle::not_found;
 use crate::id::{DocumentId, ExecutionId};
 use crate::limits;
 use crate::operation::{CascadeCompletion, Cascaded};
@@ -304,11 +304,14 @@ pub(in super::super) fn cascade(
     op: &CascadeCompletion,
     now: TimestampMs,
 ) -> Result<Step<Cascaded>, Halt> {
-    let document = existing(facts, op.flow_id)?;
+    let id = DocumentId::flow(op.flow_id, &facts.settings().partitions);
+    if facts.document(&id)?.is_none() {
+        return Err(not_found(op.flow_id).into());
+    }
     let mut scene = Scene::new(facts, now);
-    scene.work(&document.id)?;
+    scene.work(&id)?;
     let changes = scene.finish();
-    let flow = changes.documents.iter().find(|changed| changed.id == document.id);
+    let flow = changes.documents.iter().find(|changed| changed.id == id);
     let more = flow.and_then(|changed| changed.after.as_ref()).and_then(|after| after.flow());
     let more = more.is_some_and(|flow| !flow.work.is_empty());
     Ok(Step::done(Cascaded { more }, changes))

@@ -9,8 +9,8 @@ use super::{slots, waiting, window};
 use crate::check::check_partition;
 use crate::limits;
 use crate::operation::{
-    Admission, AdmissionReleased, CheckAdmission, ConfirmAdmission, Confirmed, ReleaseAdmission,
-    SettleWaking, Settled, SlotEnd,
+    Admission, AdmissionReleased, CheckAdmission, ConfirmAdmission, Confirmed, HeldBy,
+    ReleaseAdmission, SettleWaking, Settled, SlotEnd,
 };
 use crate::state::Verdict;
 use crate::time::TimestampMs;
@@ -31,22 +31,22 @@ pub(in super::super) fn check(
     }
     facts.want_rows(&(&draft.id).into(), &rows)?;
     if let Some(found) = slots::find(facts, &draft, op.slot)? {
+        let keeps_place = found.keeps_place;
         if slots::share(&mut draft, op.slot, found, op.claimant) {
             draft.remind();
         }
-        return Ok(draft.answer(Admission::AlreadyAdmitted));
+        return Ok(draft.answer(Admission::AlreadyAdmitted { keeps_place }));
     }
     draft.body.waking.retain(|waking| *waking != id);
     draft.body.resting.retain(|(_, resting)| *resting != id);
     let line = if op.opens_attempt { Line::Opening } else { Line::Resuming };
     let reply = match verdict {
         Verdict::Admit => {
-            let admitted_at =
-                if op.opens_attempt { window::admit(facts, &mut draft)? } else { None };
-            slots::take(&mut draft, op.slot, op.claimant, admitted_at);
+            let keeps_place = op.opens_attempt && window::keep_place(facts, &mut draft)?;
+            slots::take(&mut draft, op.slot, op.claimant, keeps_place);
             // Where there is still room the next ones come.
             waiting::let_in(facts, &mut draft, limits::QUOTA_WAKES, Pace::Spread)?;
-            Admission::Admitted
+            Admission::Admitted { keeps_place }
         }
         Verdict::RateExceeded { retry_after_ms } => {
             waiting::enter(facts, &mut draft, line, (op.score, id))?;
@@ -69,9 +69,14 @@ pub(in super::super) fn confirm(
 ) -> Result<Step<Confirmed>, Halt> {
     check_partition(op.slot.execution_id, &facts.settings().partitions)?;
     let mut draft = QuotaDraft::existing(facts, op.quota_policy_id, now)?;
+    let mut rows = vec![slots::row(op.slot)];
+    if op.by == HeldBy::Lease {
+        rows.extend(window::rows_of_entry(&draft));
+    }
+    facts.want_rows(&(&draft.id).into(), &rows)?;
     let Some(found) = slots::find(facts, &draft, op.slot)? else {
         let Some(lease_id) = op.restore else { return Ok(Step::unchanged(Confirmed::NoSlot)) };
-        slots::take(&mut draft, op.slot, lease_id, None);
+        slots::take(&mut draft, op.slot, lease_id, false);
         waiting::plan(&mut draft);
         draft.remind();
         return Ok(draft.answer(Confirmed::Restored));
@@ -80,7 +85,9 @@ pub(in super::super) fn confirm(
         Some(_) => Confirmed::Held,
         None => Confirmed::AlreadyHeld,
     };
-    slots::hold(&mut draft, op.slot, found);
+    if slots::hold(facts, &mut draft, op.slot, &found, op.by)? {
+        waiting::plan(&mut draft);
+    }
     draft.remind();
     Ok(draft.answer(reply))
 }
@@ -106,9 +113,12 @@ pub(in super::super) fn release(
         return Ok(draft.answer(AdmissionReleased::default()));
     }
     slots::give_back(facts, &mut draft, op.slot, &found)?;
-    let opened_none = matches!(op.why, SlotEnd::Unused(_) | SlotEnd::NeverLeased);
-    if let Some(at) = found.admitted_at().filter(|_| opened_none) {
-        window::give_back(facts, &mut draft, at)?;
+    if found.keeps_place {
+        match op.why {
+            SlotEnd::Unused(_) | SlotEnd::NeverLeased => window::give_back(facts, &mut draft)?,
+            // Nobody has told of the lease while it lived.
+            SlotEnd::LeaseOver | SlotEnd::NoLease => window::enter(facts, &mut draft)?,
+        }
     }
     let wake = waiting::let_in(facts, &mut draft, 1, Pace::AtOnce)?;
     draft.remind();

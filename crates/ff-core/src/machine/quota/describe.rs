@@ -3,16 +3,19 @@
 use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::rows::find;
-
+use super::draft::QuotaDraft;
 use super::slots::{self, Slot};
-use crate::id::DocumentId;
+use super::window;
+use crate::id::{DocumentId, ExecutionId, QuotaPolicyId};
 use crate::read::{DescribeQuotaPolicy, QuotaPolicyDescribed, QuotaPolicySnapshot};
-use crate::state::{Holder, SlotId};
+use crate::state::{Holder, SlotId, Verdict};
+use crate::time::TimestampMs;
 
 /// What users see of a policy.
 pub(in super::super) fn describe(
     facts: &impl Facts,
     query: &DescribeQuotaPolicy,
+    now: TimestampMs,
 ) -> Result<Option<Box<QuotaPolicyDescribed>>, Halt> {
     let id = DocumentId::quota_policy(query.quota_policy_id, &facts.settings().partitions);
     let Some(document) = facts.document(&id)? else { return Ok(None) };
@@ -37,8 +40,20 @@ pub(in super::super) fn describe(
         }));
     }
     Ok(Some(Box::new(QuotaPolicyDescribed {
-        policy: QuotaPolicySnapshot::of(policy),
+        policy: QuotaPolicySnapshot::of(policy, now),
         holders,
         next: (end < policy.slots).then_some(end),
     })))
+}
+
+/// What a claim would be told, and how many are in the window.
+pub(in super::super) fn verdict(
+    facts: &impl Facts,
+    id: QuotaPolicyId,
+    (execution_id, opens_attempt): (ExecutionId, bool),
+    now: TimestampMs,
+) -> Result<(Verdict, u32), Halt> {
+    let draft = QuotaDraft::existing(facts, id, now)?;
+    let verdict = draft.body.verdict(execution_id, opens_attempt, now);
+    Ok((verdict, window::taken_places(facts, &draft)?))
 }

@@ -11,5 +11,5 @@ mod waiting;
 mod window;
 
 pub(super) use admit::{check, confirm, release, settle_waking};
-pub(super) use describe::describe;
+pub(super) use describe::{describe, verdict};
 pub(super) use life::{create, delete, fire, update};

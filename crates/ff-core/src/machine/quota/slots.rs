@@ -9,9 +9,11 @@ use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::rows::{Family, RowChange, RowKey};
 use super::draft::QuotaDraft;
+use super::window;
 use crate::error::{Code, Refusal};
 use crate::id::LeaseId;
 use crate::limits;
+use crate::operation::HeldBy;
 use crate::state::SlotId;
 use crate::time::TimestampMs;
 
@@ -25,8 +27,8 @@ pub(super) struct Slot {
     /// The claims that asked for it and may make its lease, as far as there is room for them. With
     /// all room taken none of them gives it back.
     claimants: Vec<LeaseId>,
-    /// When its place in the window was taken, if it has one.
-    admitted_at: Option<TimestampMs>,
+    /// A place in the window is kept for its lease, which has not been heard of.
+    pub(super) keeps_place: bool,
 }
 
 /// Claims that are remembered of a slot.
@@ -51,15 +53,10 @@ pub(super) fn find(
 }
 
 /// Takes a slot that is pending.
-pub(super) fn take(
-    draft: &mut QuotaDraft,
-    slot: SlotId,
-    claimant: LeaseId,
-    admitted_at: Option<TimestampMs>,
-) {
+pub(super) fn take(draft: &mut QuotaDraft, slot: SlotId, claimant: LeaseId, keeps_place: bool) {
     let (number, since) = (draft.body.slots, draft.now);
     let pending_until = Some(await_lease(draft, slot));
-    let taken = Slot { number, since, pending_until, claimants: vec![claimant], admitted_at };
+    let taken = Slot { number, since, pending_until, claimants: vec![claimant], keeps_place };
     draft.row(RowChange::put(row(slot), &taken));
     draft.row(RowChange::put(holder(number), &slot));
     let policy = &mut draft.body;
@@ -116,12 +113,25 @@ fn pending(number: u64) -> RowKey {
     RowKey::counted(Family::PendingSlot, number)
 }
 
-/// A pending slot is confirmed.
-pub(super) fn hold(draft: &mut QuotaDraft, slot: SlotId, found: Slot) {
-    if found.pending_until.is_some() {
-        draft.row(RowChange::put(row(slot), &Slot { pending_until: None, ..found }));
+/// A slot is held from now on. With a lease, the place that was kept for it counts: whether there is one.
+pub(super) fn hold(
+    facts: &impl Facts,
+    draft: &mut QuotaDraft,
+    slot: SlotId,
+    found: &Slot,
+    by: HeldBy,
+) -> Result<bool, Halt> {
+    let enters = found.keeps_place && by == HeldBy::Lease;
+    if enters {
+        window::enter(facts, draft)?;
+    }
+    let held =
+        Slot { pending_until: None, keeps_place: found.keeps_place && !enters, ..found.clone() };
+    if held != *found {
+        draft.row(RowChange::put(row(slot), &held));
     }
     draft.body.overdue.retain(|overdue| *overdue != slot);
+    Ok(enters)
 }
 
 pub(super) fn give_back(
@@ -172,11 +182,6 @@ pub(super) fn patrol(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), H
 }
 
 impl Slot {
-    /// When its place in the window was taken.
-    pub(super) fn admitted_at(&self) -> Option<TimestampMs> {
-        self.admitted_at
-    }
-
     /// Whether a claim that has not been heard of since may still make its lease.
     pub(super) fn is_awaited(&self, now: TimestampMs) -> bool {
         self.pending_until.is_some_and(|at| at > now)

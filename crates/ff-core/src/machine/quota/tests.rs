@@ -10,10 +10,10 @@ use super::super::trial::{Trial, execution};
 use crate::id::{DocumentId, ExecutionId, LeaseId, Namespace, QuotaPolicyId};
 use crate::limits;
 use crate::operation::{
-    Admission, CheckAdmission, ConfirmAdmission, Confirmed, CreateQuotaPolicy, ReleaseAdmission,
-    SettleWaking, SlotEnd, UpdateQuotaPolicy,
+    Admission, CheckAdmission, ConfirmAdmission, Confirmed, CreateQuotaPolicy, HeldBy,
+    ReleaseAdmission, SettleWaking, SlotEnd, UpdateQuotaPolicy,
 };
-use crate::state::{QuotaPolicy, QuotaSpec, SlotId};
+use crate::state::{QuotaPolicy, QuotaSpec, SlotId, Verdict};
 use crate::time::TimestampMs;
 
 const WINDOW_MS: u64 = 1_000;
@@ -42,8 +42,20 @@ fn check(quota_policy_id: QuotaPolicyId, number: u128) -> CheckAdmission {
     CheckAdmission { quota_policy_id, slot, claimant: claimant(), opens_attempt: true, score: 0 }
 }
 
+fn confirm(quota_policy_id: QuotaPolicyId, number: u128) -> ConfirmAdmission {
+    ConfirmAdmission { quota_policy_id, slot: slot(number), by: HeldBy::Lease, restore: None }
+}
+
 fn claimant() -> LeaseId {
     LeaseId::new(Uuid::nil())
+}
+
+impl Trial {
+    /// What a claim would be told, and how many are in the window.
+    fn verdict(&self, id: QuotaPolicyId) -> (Verdict, u32) {
+        let found = super::verdict(self.facts(), id, (execution(0), true), self.now);
+        found.expect("nothing is lacking")
+    }
 }
 
 fn policy(trial: &Trial) -> &QuotaPolicy {
@@ -55,24 +67,46 @@ fn settle(trial: &mut Trial, quota_policy_id: QuotaPolicyId, execution_ids: Vec<
     trial.call(SettleWaking { quota_policy_id, execution_ids, let_go: Vec::new() });
 }
 
-/// Every admission there was.
+/// Who was admitted.
 #[derive(Default)]
-struct Times(Vec<TimestampMs>);
+struct Admitted {
+    /// When each attempt began.
+    begun: Vec<TimestampMs>,
+    /// Those of whom nothing has been heard.
+    kept: Vec<u128>,
+}
 
-impl Times {
-    /// How many are in the window that ends now, and the one that must leave it for one more.
+impl Admitted {
+    fn inside(&self, now: TimestampMs) -> Vec<TimestampMs> {
+        let begun = self.begun.iter().copied();
+        begun.filter(|at| at.after(WINDOW_MS) > now).collect()
+    }
+
+    /// When one more may come, if that is not now.
     fn refused(&self, most: usize, now: TimestampMs) -> Option<u64> {
-        let inside = |at: &&TimestampMs| at.after(WINDOW_MS) > now;
-        let inside: Vec<_> = self.0.iter().filter(inside).collect();
+        let Some(most) = most.checked_sub(self.kept.len()).filter(|most| *most > 0) else {
+            return Some(WINDOW_MS);
+        };
+        let inside = self.inside(now);
         let edge = inside.len().checked_sub(most).map(|index| inside[index]);
         edge.map(|at| at.after(WINDOW_MS).since(now))
+    }
+
+    /// One of the last of whom nothing has been heard.
+    fn pick(&mut self, back: usize) -> Option<SlotId> {
+        let at = self.kept.len().checked_sub(1 + back)?;
+        Some(slot(self.kept.remove(at)))
     }
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Act {
     Check,
-    /// One of the last claims that were admitted opens no attempt.
+    /// A claim that was admitted opens an attempt.
+    Begin(usize),
+    /// Its lease is over before anybody has heard of it.
+    Over(usize),
+    /// A claim that was admitted opens none.
     Unused(usize),
     Resume,
     Advance(u64),
@@ -83,6 +117,8 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         20 => Just(Act::Check),
+        18 => (0..8_usize).prop_map(Act::Begin),
+        1 => (0..8_usize).prop_map(Act::Over),
         3 => (0..8_usize).prop_map(Act::Unused),
         2 => Just(Act::Resume),
         6 => (0..40_u64).prop_map(Act::Advance),
@@ -99,31 +135,40 @@ proptest! {
         acts in prop::collection::vec(act(), 1..600),
     ) {
         let (mut trial, id) = trial(rate(first));
-        let (mut times, mut limit) = (Times::default(), first);
-        let mut admitted = Vec::new();
+        let (mut admitted, mut limit) = (Admitted::default(), first);
         for (number, act) in (1_u128..).zip(acts) {
             match act {
                 Act::Check => {
-                    let expected = match times.refused(limit as usize, trial.now) {
+                    let expected = match admitted.refused(limit as usize, trial.now) {
                         Some(retry_after_ms) => Admission::RateExceeded { retry_after_ms },
-                        None => Admission::Admitted,
+                        None => Admission::Admitted { keeps_place: true },
                     };
                     prop_assert_eq!(trial.call(check(id, number)), expected);
-                    if expected == Admission::Admitted {
-                        times.0.push(trial.now);
-                        admitted.push(number);
+                    if expected == (Admission::Admitted { keeps_place: true }) {
+                        admitted.kept.push(number);
                     }
                 }
+                Act::Begin(back) => {
+                    let Some(slot) = admitted.pick(back) else { continue };
+                    let by = HeldBy::Lease;
+                    trial.call(ConfirmAdmission { quota_policy_id: id, slot, by, restore: None });
+                    admitted.begun.push(trial.now);
+                }
+                Act::Over(back) => {
+                    let Some(slot) = admitted.pick(back) else { continue };
+                    prop_assert_eq!(trial.call(ReleaseAdmission::of_lease(id, slot)).freed, 1);
+                    admitted.begun.push(trial.now);
+                }
                 Act::Unused(back) => {
-                    let Some(at) = admitted.len().checked_sub(1 + back) else { continue };
-                    let (slot, why) = (slot(admitted.remove(at)), SlotEnd::Unused(claimant()));
+                    let Some(slot) = admitted.pick(back) else { continue };
+                    let why = SlotEnd::Unused(claimant());
                     let unused = ReleaseAdmission { quota_policy_id: id, slot, why };
                     prop_assert_eq!(trial.call(unused).freed, 1);
-                    times.0.remove(at);
                 }
                 Act::Resume => {
                     let resumed = CheckAdmission { opens_attempt: false, ..check(id, number) };
-                    prop_assert_eq!(trial.call(resumed), Admission::Admitted);
+                    let expected = Admission::Admitted { keeps_place: false };
+                    prop_assert_eq!(trial.call(resumed), expected);
                 }
                 Act::Advance(ms) => trial.advance(ms),
                 Act::Tick => {
@@ -134,6 +179,10 @@ proptest! {
                     trial.call(UpdateQuotaPolicy::new(id, rate(most)));
                 }
             }
+            let kept = admitted.kept.len();
+            prop_assert_eq!(policy(&trial).window.kept as usize, kept);
+            let (_, in_window) = trial.verdict(id);
+            prop_assert_eq!(in_window as usize, kept + admitted.inside(trial.now).len());
         }
         trial.advance(10 * WINDOW_MS);
         trial.settle();
@@ -182,7 +231,8 @@ fn a_large_limit_is_kept_in_small_pieces() {
     let most = 5_000;
     let (mut trial, id) = trial(rate(most));
     for number in 0..u128::from(most) {
-        assert_eq!(trial.call(check(id, number)), Admission::Admitted);
+        trial.call(check(id, number));
+        assert_eq!(trial.call(confirm(id, number)), Confirmed::Held);
     }
     let retry_after_ms = WINDOW_MS;
     assert_eq!(trial.call(check(id, 9_999)), Admission::RateExceeded { retry_after_ms });
@@ -198,7 +248,7 @@ fn slots_have_no_holes_whoever_gives_one_back() {
     let (mut trial, id) = trial(cap(0));
     for number in 0..20 {
         trial.call(check(id, number));
-        trial.call(ConfirmAdmission { quota_policy_id: id, slot: slot(number), restore: None });
+        trial.call(confirm(id, number));
     }
     for number in [19, 0, 7, 7, 13, 1, 18] {
         trial.call(ReleaseAdmission::of_lease(id, slot(number)));
@@ -227,7 +277,7 @@ fn those_that_nobody_asked_for_are_noted_up_to_a_limit() {
     assert_eq!(trial.settle(), 2, "it does not go on and on");
     assert_eq!(policy(&trial).overdue, (0..most).map(slot).collect::<Vec<_>>());
     for number in 0..most {
-        let confirm = ConfirmAdmission { quota_policy_id: id, slot: slot(number), restore: None };
+        let confirm = confirm(id, number);
         assert_eq!(trial.call(confirm), Confirmed::Held);
     }
     assert_eq!(policy(&trial).overdue, []);

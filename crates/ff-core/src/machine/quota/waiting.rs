@@ -16,6 +16,10 @@ use crate::state::QuotaPolicy;
 
 const CHILDREN: u32 = 8;
 
+/// Rows of a line that are asked for together where several come: the best 73 stand there, and those who
+/// move up in their place.
+const ROWS_AHEAD: u32 = 10;
+
 /// Two lines, since a window that is closed holds up nobody who needs no place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
@@ -50,11 +54,22 @@ impl Line {
 
     /// The root stands alone in row 0, the children of node `n` in row `n + 1`.
     fn row(self, index: u32) -> RowKey {
+        self.numbered(row_number(index))
+    }
+
+    fn numbered(self, row: u32) -> RowKey {
         let family = match self {
             Self::Opening => Family::Waiting,
             Self::Resuming => Family::Resuming,
         };
-        RowKey::numbered(family, parent(index).map_or(0, |parent| parent + 1))
+        RowKey::numbered(family, row)
+    }
+
+    /// The first rows, and the one of the last in line.
+    fn rows_ahead(self, policy: &QuotaPolicy) -> impl Iterator<Item = RowKey> {
+        let last = self.length(policy).checked_sub(1).map(row_number);
+        let first = last.map_or(0, |last| last.min(ROWS_AHEAD));
+        (0..first).chain(last).map(move |row| self.numbered(row))
     }
 
     fn mark(self, id: ExecutionId) -> RowKey {
@@ -80,6 +95,10 @@ impl Line {
 
 fn parent(index: u32) -> Option<u32> {
     index.checked_sub(1).map(|index| index / CHILDREN)
+}
+
+fn row_number(index: u32) -> u32 {
+    parent(index).map_or(0, |parent| parent + 1)
 }
 
 fn place(index: u32) -> usize {
@@ -172,6 +191,10 @@ fn wake(
     };
     let left = bound.saturating_sub(u32::try_from(there).unwrap_or(bound));
     room.slots = room.slots.min(limits::QUOTA_WAKES).min(left);
+    if room.slots > 1 {
+        let ahead: Vec<_> = Line::ALL.iter().flat_map(|line| line.rows_ahead(policy)).collect();
+        facts.want_rows(&(&draft.id).into(), &ahead)?;
+    }
     let mut woken = Vec::new();
     while room.slots > 0 {
         let Some(line) = next_line(facts, draft, room.places > 0)? else { break };
@@ -295,6 +318,9 @@ fn pop(facts: &impl Facts, draft: &mut QuotaDraft, line: Line) -> Result<Waiter,
     let mut index = 0;
     loop {
         let first = index * CHILDREN + 1;
+        if first >= last {
+            break;
+        }
         let children = siblings(facts, draft, line, first)?;
         let Some((child, at)) = children.into_iter().zip(first..).min() else { break };
         if moved < child {

@@ -1,21 +1,22 @@
-//! The sliding window: when claims were admitted, in pages of rows.
+//! The sliding window: when attempts began, in pages of rows, and places that are kept for those which are
+//! about to.
 //!
 //! Entries are numbered, so the one that must leave before the next may come is found by its number,
-//! however many there are: a check looks at the record alone, an admission at two pages.
+//! however many there are: a check looks at the record and one page, a lease at two.
 
 use super::super::Facts;
 use super::super::draft::Halt;
 use super::super::rows::{Family, RowChange, RowKey};
 use super::draft::QuotaDraft;
 use crate::limits;
-use crate::state::RateWindow;
 use crate::time::TimestampMs;
 
 const PAGE_ITEMS: u64 = 64;
 /// Pages that leave are looked at so often at the most, in a crowd that fills many a second.
 const TRIM_EVERY_MS: u64 = 1_000;
-/// The newest pages, in which a place that is given back is looked for.
-const GIVEN_BACK_PAGES: u64 = 4;
+/// The oldest pages, in which the first entry is looked for that has not left: those before it are
+/// taken away every moment.
+const COUNTED_PAGES: u64 = 4;
 
 fn row(page: u64) -> RowKey {
     RowKey::counted(Family::Admitted, page)
@@ -26,26 +27,46 @@ fn page(facts: &impl Facts, draft: &QuotaDraft, number: u64) -> Result<Vec<Times
     Ok(draft.find_row(facts, &row(number))?.unwrap_or_default())
 }
 
-/// The pages that an admission looks at.
-pub(super) fn rows(draft: &QuotaDraft) -> Vec<RowKey> {
-    if !draft.body.spec.limits_rate() {
+/// The number of the entry that must leave before another claim may come once `more` places are kept.
+fn edge_with(draft: &QuotaDraft, more: u32) -> Option<u64> {
+    let size = draft.body.window_size().saturating_sub(more);
+    (size > 0).then(|| draft.body.window.next.checked_sub(size.into())).flatten()
+}
+
+/// The page that keeping a place looks at.
+pub(super) fn rows(draft: &QuotaDraft) -> Option<RowKey> {
+    edge_with(draft, 1).map(|number| row(number / PAGE_ITEMS))
+}
+
+/// The pages that an attempt which begins looks at.
+pub(super) fn rows_of_entry(draft: &QuotaDraft) -> Vec<RowKey> {
+    if draft.body.window.kept == 0 {
         return Vec::new();
     }
-    let next = draft.body.window.next;
-    let edge = (next + 1).checked_sub(draft.body.spec.max_requests_per_window.into());
-    let mut pages: Vec<_> = edge.into_iter().chain([next]).map(|n| n / PAGE_ITEMS).collect();
+    let mut pages = vec![draft.body.window.next / PAGE_ITEMS];
+    pages.extend(edge_with(draft, 0).map(|number| number / PAGE_ITEMS));
     pages.dedup();
     pages.into_iter().map(row).collect()
 }
 
-/// Notes an admission: when it counts.
-pub(super) fn admit(
-    facts: &impl Facts,
-    draft: &mut QuotaDraft,
-) -> Result<Option<TimestampMs>, Halt> {
+/// Keeps a place for a claim, if the rate is limited: whether it does.
+pub(super) fn keep_place(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<bool, Halt> {
     if !draft.body.spec.limits_rate() {
-        return Ok(None);
+        return Ok(false);
     }
+    draft.body.window.kept += 1;
+    find_edge(facts, draft)?;
+    Ok(true)
+}
+
+/// A claim for which a place was kept has opened no attempt.
+pub(super) fn give_back(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
+    draft.body.window.kept = draft.body.window.kept.saturating_sub(1);
+    find_edge(facts, draft)
+}
+
+/// An attempt for which a place was kept has begun: it counts from now on.
+pub(super) fn enter(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
     let number = draft.body.window.next / PAGE_ITEMS;
     let mut entries = page(facts, draft, number)?;
     // Entries stay in order should the clock go back.
@@ -55,44 +76,15 @@ pub(super) fn admit(
     let window_ms = draft.body.spec.window_ms();
     let window = &mut draft.body.window;
     window.next += 1;
+    window.kept = window.kept.saturating_sub(1);
     window.newest = at;
     window.trim_at.get_or_insert(at.after(window_ms));
-    find_edge(facts, draft)?;
-    Ok(Some(at))
-}
-
-/// An admission of an instant opened no attempt: its place is free again, and those behind it move
-/// up. One that stands behind too many others is left to time.
-pub(super) fn give_back(
-    facts: &impl Facts,
-    draft: &mut QuotaDraft,
-    at: TimestampMs,
-) -> Result<(), Halt> {
-    let RateWindow { first, next, .. } = draft.body.window;
-    let last = next.div_ceil(PAGE_ITEMS);
-    let from = first.max(last.saturating_sub(GIVEN_BACK_PAGES));
-    facts.want_rows(&(&draft.id).into(), &(from..last).map(row).collect::<Vec<_>>())?;
-    let mut entries = Vec::new();
-    for number in from..last {
-        entries.extend(page(facts, draft, number)?);
-    }
-    let Some(place) = entries.iter().rposition(|entry| *entry == at) else { return Ok(()) };
-    entries.remove(place);
-    for (number, page) in (from..last).zip(entries.chunks(PAGE_ITEMS as usize)) {
-        draft.row(RowChange::put(row(number), &page));
-    }
-    draft.body.window.next -= 1;
-    if (entries.len() as u64).is_multiple_of(PAGE_ITEMS) {
-        draft.row(RowChange::remove(row(last - 1)));
-    }
     find_edge(facts, draft)
 }
 
 /// Finds the entry that must have left before the next may come.
 fn find_edge(facts: &impl Facts, draft: &mut QuotaDraft) -> Result<(), Halt> {
-    let most = u64::from(draft.body.spec.max_requests_per_window);
-    let number = draft.body.window.next.checked_sub(most);
-    draft.body.window.edge = match number.filter(|_| most > 0) {
+    draft.body.window.edge = match edge_with(draft, 0) {
         Some(number) => {
             let entries = page(facts, draft, number / PAGE_ITEMS)?;
             entries.get((number % PAGE_ITEMS) as usize).copied()
@@ -108,17 +100,26 @@ pub(super) fn free_places(
     draft: &QuotaDraft,
     most_counted: u32,
 ) -> Result<u32, Halt> {
-    let (spec, window) = (draft.body.spec, draft.body.window);
-    if !spec.limits_rate() {
+    if !draft.body.spec.limits_rate() {
         return Ok(u32::MAX);
     }
-    let most = u64::from(spec.max_requests_per_window);
-    let never_taken = most.saturating_sub(window.next);
-    let oldest = window.next.saturating_sub(most);
+    let (window, size) = (draft.body.window, u64::from(draft.body.window_size()));
+    let never_taken = size.saturating_sub(window.next);
+    let oldest = window.next.saturating_sub(size);
     let end = window.next.min(oldest + u64::from(most_counted));
     let left = left_among(facts, draft, oldest, end)?;
-    let free = never_taken.saturating_add(left).min(most);
+    let free = never_taken.saturating_add(left).min(size);
     Ok(u32::try_from(free).unwrap_or(u32::MAX))
+}
+
+/// How many attempts are in the window, and places that are kept.
+pub(super) fn taken_places(facts: &impl Facts, draft: &QuotaDraft) -> Result<u32, Halt> {
+    let window = draft.body.window;
+    let first = window.first * PAGE_ITEMS;
+    let end = window.next.min(first + COUNTED_PAGES * PAGE_ITEMS);
+    let left = left_among(facts, draft, first, end.max(first))?;
+    let inside = window.next.saturating_sub(first + left);
+    Ok(u32::try_from(inside).unwrap_or(u32::MAX).saturating_add(window.kept))
 }
 
 /// How many of the entries with these numbers have left the window, from the first on.

@@ -128,6 +128,8 @@ pub enum LimitFound {
         policy: Box<QuotaPolicyDescribed>,
         /// What a claim would be told.
         verdict: Verdict,
+        /// Attempts in the window, and places that are kept in it.
+        in_window: u32,
     },
 }
 

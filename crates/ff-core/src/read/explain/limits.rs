@@ -43,7 +43,9 @@ pub(super) fn would_refuse(
 fn limited(execution: &Execution, limit: &LimitFound, now: TimestampMs) -> Explanation {
     match limit {
         LimitFound::Budget(status) => of_budget(execution, status, now),
-        LimitFound::Quota { policy, verdict } => of_quota(execution, policy, *verdict, now),
+        LimitFound::Quota { policy, verdict, in_window } => {
+            of_quota(execution, policy, (*verdict, *in_window), now)
+        }
     }
 }
 
@@ -118,10 +120,17 @@ fn of_budget(execution: &Execution, status: &BudgetStatus, now: TimestampMs) -> 
     explanation.add(json!({ "dimension": dimension.as_str(), "used": current, "limit": limit }));
     explanation.earliest_start_at = status.next_reset_at;
     let raised = current.saturating_add(1);
+    let set = Line::new("budget set").arg(&id).option("--hard", &format!("{dimension}={raised}"));
+    // What is set takes the place of both limits of a dimension.
+    let soft = status.dimensions.get(dimension).map_or(0, |found| found.limits.soft);
+    let set = match soft {
+        0 => set,
+        soft => set.option("--soft", &format!("{dimension}={soft}")),
+    };
     explanation.unblock.push(Action::new(
         namespace,
         format!("raise {dimension} above {current}"),
-        &Line::new("budget set").arg(&id).option("--hard", &format!("{dimension}={raised}")),
+        &set,
         "PATCH",
         &["budgets", &id],
     ));
@@ -138,7 +147,7 @@ fn of_budget(execution: &Execution, status: &BudgetStatus, now: TimestampMs) -> 
 fn of_quota(
     execution: &Execution,
     described: &QuotaPolicyDescribed,
-    verdict: Verdict,
+    (verdict, in_window): (Verdict, u32),
     now: TimestampMs,
 ) -> Explanation {
     let (policy, spec) = (&described.policy, described.policy.spec);
@@ -156,7 +165,8 @@ fn of_quota(
         ),
         Verdict::RateExceeded { retry_after_ms } => {
             let (most, window) = (spec.max_requests_per_window, spec.window_seconds);
-            let (more, left) = (most.saturating_add(1), span(retry_after_ms));
+            // More than that may be in the window, if it was larger.
+            let (more, left) = (in_window.max(most).saturating_add(1), span(retry_after_ms));
             (
                 format!("Quota policy {id} lets in {most} in {window} s, and again in {left}."),
                 Some(retry_after_ms),
@@ -187,6 +197,7 @@ fn of_quota(
             "quota_policy_id": id,
             "max_requests_per_window": spec.max_requests_per_window,
             "window_seconds": spec.window_seconds,
+            "requests_in_window": in_window,
             "max_concurrent": spec.max_concurrent,
             "slots": policy.slots,
             "waiting": policy.waiting,

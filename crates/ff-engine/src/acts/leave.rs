@@ -8,7 +8,7 @@ use ff_core::limits;
 use ff_core::operation::{
     Command, DeregisterWorker, LoseLease, LostWorker, MarkWorkerDead, Reply, Settled, WorkerGone,
 };
-use ff_core::read::{LeasesOf, ListedLease};
+use ff_core::read::{DescribeWorker, LeasesOf, ListedLease};
 
 /// The worker leaves; what it still holds is claimable when this answers.
 pub async fn deregister(
@@ -55,7 +55,7 @@ pub async fn take_leases(backend: &dyn Backend, lost: &LostWorker) -> Result<Eac
                 limit: limits::PAGE_MAX,
             })
             .await?;
-        taken.add(take(backend, lost, &page.items).await?);
+        taken.add(take(backend, lost, page.items).await?);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
@@ -67,11 +67,25 @@ pub async fn take_leases(backend: &dyn Backend, lost: &LostWorker) -> Result<Eac
     Ok(taken)
 }
 
+/// Takes those of the listed leases that are lost. Under the name of the lost worker another boot may
+/// live since it was told of: that is looked up after its leases were listed, so none of them is taken.
 async fn take(
     backend: &dyn Backend,
     lost: &LostWorker,
-    leases: &[ListedLease],
+    mut leases: Vec<ListedLease>,
 ) -> Result<Each, EngineError> {
+    leases.retain(|lease| lost.takes(lease.acquired_at).is_some());
+    if leases.is_empty() {
+        return Ok(Each::default());
+    }
+    let next_boot = backend.ask(DescribeWorker {
+        namespace: lost.namespace.clone(),
+        worker_instance_id: lost.worker_instance_id.clone(),
+        counted: false,
+    });
+    if let Some(next_boot) = next_boot.await? {
+        leases.retain(|lease| lease.acquired_at < next_boot.registered_at);
+    }
     let of_it = |lease: &ListedLease| {
         let by = lost.takes(lease.acquired_at)?;
         let (execution_id, lease_id) = (lease.execution_id, lease.lease_id);

@@ -1501,6 +1501,7 @@ suite! { ($)
         a_loss_is_told_until_it_is_settled
         only_what_is_over_is_settled
         the_next_boot_keeps_its_leases
+        a_loss_told_before_takes_none_of_the_next_boots_leases
         every_boot_is_lost_in_its_own_way
         a_lease_that_another_holds_is_not_taken
         a_namesake_in_another_namespace_keeps_its_leases

@@ -169,6 +169,20 @@ pub async fn the_next_boot_keeps_its_leases(world: &World) {
     }
 }
 
+pub async fn a_loss_told_before_takes_none_of_the_next_boots_leases(world: &World) {
+    let old = start_by(world, "w-1").await;
+    world.advance(1).await;
+    let lost = gone(world.act(mark_dead("w-1")).await);
+    world.act(boot("w-1", "boot-2")).await;
+    let new = claim_by(world, "w-1").await;
+    assert_ne!(old.execution_id, new.execution_id);
+    // It was told of leases that lie ahead, when nobody knew of a next boot.
+    assert!(lost.takes(world.now().await).is_some());
+    assert_eq!(acts::take_leases(&*world.backend, &lost).await.unwrap().done, 1);
+    assert_eq!(world.public_state(old.execution_id).await, PublicState::Waiting);
+    assert_eq!(world.public_state(new.execution_id).await, PublicState::Active);
+}
+
 pub async fn every_boot_is_lost_in_its_own_way(world: &World) {
     let first = start_by(world, "w-1").await;
     world.advance(SILENCE).await;

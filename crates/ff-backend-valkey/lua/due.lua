@@ -3,8 +3,9 @@
 -- left out, the earliest first; most of those behind them, of which one more comes; how
 -- many homes without executions are asked together first, since most have no timers (0 in a cluster,
 -- where a command must not name keys of several slots); then the homes.
--- Reply: the time, then for each home that has entries a list: its tag, then two lists, of its leases and
--- of its timers: instant and member of each.
+-- Reply: the time; how many namespaces have homes, if the home of all is among those asked for, else -1;
+-- then for each home that has entries a list: its tag, then two lists, of its leases and of its timers:
+-- instant and member of each.
 -- Errors: FFCALLVERSION. Events: none. Reads every slot of its node, and only reads.
 
 local function earliest(key, skipped, most)
@@ -39,12 +40,19 @@ local function look_if_any(reply, asked, homes)
   end
 end
 
+-- Of all calls of a look one learns whether there are homes that its caller does not know, so that an idle
+-- engine has no other question.
+local EVERYBODYS = '{g}'
+
 local function due(keys, args)
   local asked = { prefix = args[2], skipped = tonumber(args[3]), most = tonumber(args[4]) }
   local together = tonumber(args[5])
-  local reply, others = { clock(asked.prefix) }, {}
+  local reply, others = { clock(asked.prefix), -1 }, {}
   for h = 6, #args do
     local home = args[h]
+    if home == EVERYBODYS then
+      reply[2] = redis.call('SCARD', asked.prefix .. ':homes:' .. home)
+    end
     if together == 0 or has_executions(home) then
       look(reply, asked, home)
     else

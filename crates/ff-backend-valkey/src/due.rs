@@ -15,7 +15,7 @@ use crate::commit::ITEMS_MOST;
 use crate::everywhere::{Answered, Missing, Tour};
 use crate::passed::Entry;
 use crate::store::{Shared, join_all};
-use crate::{ask, reply, subject};
+use crate::{ask, homes, reply, subject};
 
 /// Homes without executions that are asked together whether any has timers.
 const TOGETHER: usize = 16;
@@ -28,6 +28,14 @@ struct Front {
     home: Home,
     now: TimestampMs,
     indexes: [Vec<Entry>; 2],
+}
+
+/// What one call tells.
+struct Told {
+    now: TimestampMs,
+    /// How many namespaces stand in the register, if it was to tell.
+    entered: Option<i64>,
+    fronts: Vec<Front>,
 }
 
 /// An entry that is due, and when it was found so.
@@ -104,14 +112,11 @@ async fn homes_due(shared: &Arc<Shared>) -> Result<Vec<Home>, EngineError> {
 
 /// The time, and of each home the earliest of its leases and of its timers that do not rest.
 async fn earliest(shared: &Arc<Shared>) -> Result<(TimestampMs, Vec<Front>), EngineError> {
-    let arguments = |call: &mut Cmd, homes: &[Home]| ask(shared, call, (0, 0), homes);
-    let tour = Tour::by("ff_due", Missing::LeaveOut);
     let (mut latest, mut fronts, mut hidden) = (TimestampMs(0), Vec::new(), Vec::new());
-    for Answered { homes, reply } in shared.in_all_homes(tour, arguments).await? {
-        let (now, found) = read_fronts(shared, &homes, reply)?;
-        latest = latest.max(now);
-        for front in found {
-            match shared.passed.any_in(&front.home, now) {
+    for told in all_told(shared).await? {
+        latest = latest.max(told.now);
+        for front in told.fronts {
+            match shared.passed.any_in(&front.home, told.now) {
                 true => hidden.push(front.home),
                 false => fronts.push(front),
             }
@@ -123,6 +128,24 @@ async fn earliest(shared: &Arc<Shared>) -> Result<(TimestampMs, Vec<Front>), Eng
         fronts.extend(front.ok());
     }
     Ok((latest, fronts))
+}
+
+/// What all homes tell: first those that are known, then those that others have made since.
+async fn all_told(shared: &Arc<Shared>) -> Result<Vec<Told>, EngineError> {
+    let arguments = |call: &mut Cmd, homes: &[Home]| ask(shared, call, (0, 0), homes);
+    let tour = Tour::by("ff_due", Missing::LeaveOut);
+    let (mut all, mut homes) = (Vec::new(), shared.homes.known());
+    while !homes.is_empty() {
+        let first = all.len();
+        for Answered { homes, reply } in shared.everywhere(tour, homes, arguments).await?.answered {
+            all.push(read_told(shared, &homes, reply)?);
+        }
+        homes = match all[first..].iter().find_map(|told| told.entered) {
+            Some(count) => homes::catch_up(shared, count).await?,
+            None => Vec::new(),
+        };
+    }
+    Ok(all)
 }
 
 /// The earliest leases and timers of a home that do not rest, `most` and one more of each. What rests
@@ -160,7 +183,7 @@ async fn page_of(
     let mut call = shared.read_function("ff_due");
     call.arg(1).arg(shared.keys.log(home));
     ask(shared, shared.begin(&mut call), (skipped, most), homes);
-    Ok(read_fronts(shared, homes, shared.send_home(home, &call).await?)?.1.pop())
+    Ok(read_told(shared, homes, shared.send_home(home, &call).await?)?.fronts.pop())
 }
 
 fn ask(shared: &Shared, call: &mut Cmd, (skipped, most): (u32, u32), homes: &[Home]) {
@@ -170,15 +193,13 @@ fn ask(shared: &Shared, call: &mut Cmd, (skipped, most): (u32, u32), homes: &[Ho
     });
 }
 
-fn read_fronts(
-    shared: &Shared,
-    homes: &[Home],
-    reply: Value,
-) -> Result<(TimestampMs, Vec<Front>), EngineError> {
+fn read_told(shared: &Shared, homes: &[Home], reply: Value) -> Result<Told, EngineError> {
     let mut items = reply::array(reply)?.into_iter();
     let now = reply::instant(&reply::next(&mut items)?)?;
     homes.iter().for_each(|home| shared.clock.note(home, now));
-    Ok((now, items.map(|front| read_front(now, front)).collect::<Result<_, _>>()?))
+    let entered = Some(reply::number(&reply::next(&mut items)?)?).filter(|count| *count >= 0);
+    let fronts = items.map(|front| read_front(now, front)).collect::<Result<_, _>>()?;
+    Ok(Told { now, entered, fronts })
 }
 
 fn read_front(now: TimestampMs, front: Value) -> Result<Front, EngineError> {

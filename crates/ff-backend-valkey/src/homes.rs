@@ -107,8 +107,8 @@ async fn add(shared: &Shared, namespaces: &[Namespace]) -> Result<(), EngineErro
 /// the store a look at a number. Who can do without some homes can do without new ones, where the
 /// register does not answer.
 pub(crate) async fn learn(shared: &Shared, missing: Missing) -> Result<Vec<Home>, EngineError> {
-    let mut count = redis::cmd("SCARD");
-    count.arg(shared.keys.homes());
+    let mut count = shared.read_function("ff_homes");
+    shared.begin(count.arg(1).arg(shared.keys.homes()));
     let count = match missing {
         Missing::LeaveOut if shared.client.is_cluster() => {
             let slot = slot_of(shared.keys.homes().as_bytes());
@@ -119,7 +119,12 @@ pub(crate) async fn learn(shared: &Shared, missing: Missing) -> Result<Vec<Home>
         }
         _ => send(shared, &count).await?,
     };
-    if usize::try_from(reply::number(&count)?) == Ok(shared.homes.lock().len()) {
+    catch_up(shared, reply::number(&count)?).await
+}
+
+/// The same, for who has been told how many namespaces stand in the register.
+pub(crate) async fn catch_up(shared: &Shared, count: i64) -> Result<Vec<Home>, EngineError> {
+    if usize::try_from(count) == Ok(shared.homes.lock().len()) {
         return Ok(Vec::new());
     }
     // Taken first: what is in it was entered before the register is read.

@@ -36,7 +36,7 @@ const HELPERS: [&str; 7] = [
     include_str!("../lua/lib/wake.lua"),
 ];
 
-const FUNCTIONS: [&str; 21] = [
+const FUNCTIONS: [&str; 22] = [
     include_str!("../lua/version.lua"),
     include_str!("../lua/partitions.lua"),
     include_str!("../lua/keyring.lua"),
@@ -46,6 +46,7 @@ const FUNCTIONS: [&str; 21] = [
     include_str!("../lua/peek.lua"),
     include_str!("../lua/lane.lua"),
     include_str!("../lua/routes.lua"),
+    include_str!("../lua/homes.lua"),
     include_str!("../lua/due.lua"),
     include_str!("../lua/read.lua"),
     include_str!("../lua/history.lua"),

@@ -113,6 +113,7 @@ const LEFT_OUT: &[(&str, &[&str], &str)] = &[
             "who_stops_half_way_leaves_the_rest_to_the_timer",
             "only_what_is_over_is_settled",
             "the_next_boot_keeps_its_leases",
+            "a_loss_told_before_takes_none_of_the_next_boots_leases",
             "many_leases_are_taken_page_by_page",
         ],
         WHOLE_ACT,

@@ -1,5 +1,8 @@
 //! The rule of claim: the store proposes candidates in order, the rule confirms them.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -175,6 +178,8 @@ struct Front {
     under: Standing,
     candidates: Candidates,
     seen: usize,
+    /// Those of them that it had no use for.
+    passed: usize,
 }
 
 impl<'a, F: Facts> Round<'a, F> {
@@ -194,6 +199,7 @@ impl<'a, F: Facts> Round<'a, F> {
                 under: under.unwrap_or_default(),
                 candidates: Candidates::default(),
                 seen: 0,
+                passed: 0,
             }
         });
         Self {
@@ -220,10 +226,10 @@ impl<'a, F: Facts> Round<'a, F> {
             };
             match self.confirm(lane, id) {
                 Ok(Confirmed::Taken) => self.rota.charge(lane),
-                Ok(Confirmed::PassedOver) => {}
+                Ok(Confirmed::PassedOver) => self.lanes[lane].passed += 1,
                 Ok(Confirmed::ReplyFull) => break,
                 // What cannot be read keeps nobody back who stands behind it.
-                Err(lacking) if self.facts.is_lost(&lacking) => {}
+                Err(lacking) if self.facts.is_lost(&lacking) => self.lanes[lane].passed += 1,
                 Err(lacking) => {
                     self.needs.merge(lacking);
                     self.undecided += 1;
@@ -245,9 +251,15 @@ impl<'a, F: Facts> Round<'a, F> {
             if front.candidates.complete {
                 return Ok(None);
             }
-            front.candidates = self.facts.candidates(&front.view, front.seen + wanted)?;
+            // Behind many of no use it looks as far again, so that a crowd of them takes few rounds.
+            let asked = wanted.max(front.passed);
+            front.candidates = self.facts.candidates(&front.view, front.seen + asked)?;
             let fresh = &front.candidates.ids[front.seen..];
-            match self.facts.want_tasks(&fresh[..wanted.min(fresh.len())]) {
+            let (first, behind) = fresh.split_at(wanted.min(fresh.len()));
+            let mut lacking = Needs::default();
+            lacking.note(self.facts.want_tasks(first).map(Some));
+            lacking.note(self.facts.want_executions(behind).map(Some));
+            match lacking.into_result() {
                 Err(lacking) if !self.facts.is_lost(&lacking) => return Err(lacking),
                 // Those that can be read are asked for one by one.
                 _ => {}
@@ -265,10 +277,11 @@ impl<'a, F: Facts> Round<'a, F> {
         if !eligible {
             return Ok(Confirmed::PassedOver);
         }
-        flow::want_start(self.facts, &execution)?;
-        if flow::stopped(self.facts, &execution)?.is_some() {
+        // A flow that is not known yet is asked for along with what the start takes.
+        if matches!(flow::stopped(self.facts, &execution), Ok(Some(_))) {
             return Ok(Confirmed::PassedOver);
         }
+        flow::want_start(self.facts, &execution)?;
         if execution.deadline_at.is_some_and(|deadline| deadline <= self.now) {
             let mut draft = Draft::of(execution, self.now);
             draft.expire_if_due(self.facts.settings());

@@ -246,6 +246,7 @@ async fn look(
         if log.is_lost {
             tracing::warn!(home = %log.home, "a log has lost what was seen of it, and is read anew");
             shared.emptied.note();
+            shared.growth.recent.forget(std::iter::once(&log.home));
             seen.forget(&log.home);
             (page.gap, more) = (true, true);
             continue;

@@ -22,7 +22,7 @@ use crate::client::{Client, LibraryVersion, Patience, inspect};
 use crate::clock::Clock;
 use crate::combine::Lines;
 use crate::crowd::Crowds;
-use crate::emptied::Emptied;
+use crate::emptied::{self, Emptied};
 use crate::entries::{Documents, Entries};
 use crate::error::OpenError;
 use crate::growth::Growth;
@@ -129,7 +129,9 @@ impl ValkeyStore {
             closing: AtomicBool::new(false),
             options,
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let shared = Arc::new(shared);
+        tokio::spawn(emptied::watch(Arc::downgrade(&shared)));
+        Ok(Self { shared })
     }
 
     /// Which function library the servers of a store have, without opening it: nothing is changed.
@@ -313,7 +315,7 @@ impl Shared {
         if self.is_closing() {
             return Err(EngineError::unavailable("the store is shutting down"));
         }
-        Ok(())
+        self.emptied.check()
     }
 }
 
@@ -386,7 +388,10 @@ impl Upkeep for ValkeyStore {
     }
 
     fn ping(&self) -> Pending<'_, Result<(), EngineError>> {
-        Box::pin(self.shared.client.ping())
+        Box::pin(async {
+            self.shared.emptied.check()?;
+            self.shared.client.ping().await
+        })
     }
 
     fn server_time_ms(&self) -> Pending<'_, Result<TimestampMs, EngineError>> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_backend_valkey::{ValkeyOptions, ValkeyStore};
-use ff_core::backend::{Backend, BackendExt, Upkeep as _};
+use ff_core::backend::{Backend, BackendExt, EventsAfter, Upkeep as _};
 use ff_core::error::{Code, EngineError};
 use ff_core::event::EventKind;
 use ff_core::id::{ExecutionId, Kind, LaneId};
@@ -17,11 +17,13 @@ use ff_core::partition::PartitionConfig;
 use ff_core::read::{Describe, EventFilter, Follow, From, ListKids, Tail};
 use ff_core::state::FrameId;
 use ff_test::registered::registration_of;
+use ff_test::sdk::eventually;
 use ff_test::servers::{Cluster, ClusterOptions, Server, ServerOptions};
 use ff_test::signalling::{pending, rotate, signal};
 use ff_test::stages::InItsTime;
 use ff_test::workload::{self, Workload, check};
 use ff_test::world::{PATIENCE, World, complete};
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
 const SMALL: Workload = Workload { submitters: 8, submits_each: 40, workers: 8 };
@@ -161,15 +163,8 @@ async fn who_follows_hears_all_of_a_log_that_has_outgrown_the_one_before() {
         backend.call(Submit { execution_id: id, ..work(&*backend) }).await.unwrap();
         id
     };
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-    let mut from = backend.events(submits(From::Now, false), Duration::ZERO).await.unwrap().cursor;
-    let follower = Arc::clone(&backend);
-    let following = tokio::spawn(async move {
-        while let Ok(heard) = follower.events(submits(From::Cursor(from), false), PATIENCE).await {
-            from = heard.cursor.clone();
-            tell.send(heard).unwrap();
-        }
-    });
+    let now = backend.events(submits(From::Now, false), Duration::ZERO).await.unwrap();
+    let mut told = follow_on(Arc::clone(&backend), now.cursor);
     // Now it waits at the end of a log that has been read.
     let first = submit().await;
     let heard = told.recv().await.unwrap();
@@ -186,8 +181,39 @@ async fn who_follows_hears_all_of_a_log_that_has_outgrown_the_one_before() {
         let ids = heard.items.iter().filter_map(|it| it.event.subject.execution_id());
         ids.for_each(|id| assert!(missing.remove(&id), "{id} comes twice"));
     }
-    following.abort();
     assert!(gap);
+}
+
+/// Follows from a cursor on, as long as somebody listens.
+fn follow_on(backend: Arc<dyn Backend>, mut from: String) -> mpsc::UnboundedReceiver<EventsAfter> {
+    let (tell, told) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok(heard) = backend.events(submits(From::Cursor(from), false), PATIENCE).await {
+            from = heard.cursor.clone();
+            if tell.send(heard).is_err() {
+                return;
+            }
+        }
+    });
+    told
+}
+
+/// What a process keeps in memory for its followers goes with the log that it was read from.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_hears_nothing_again_of_a_log_that_is_gone() {
+    let server = Server::start(ServerOptions::default());
+    let (follower, submitting) = (open(&server.url()).await, open(&server.url()).await);
+    let now = follower.events(submits(From::Now, false), Duration::ZERO).await.unwrap();
+    let mut told = follow_on(follower, now.cursor);
+    for _ in 0..5 {
+        let mut missing = submit_each(&*submitting, 20).await;
+        while !missing.is_empty() {
+            let heard = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+            let ids = heard.items.iter().filter_map(|it| it.event.subject.execution_id());
+            ids.for_each(|id| assert!(missing.remove(&id), "{id} is told of again"));
+        }
+        tokio::task::block_in_place(|| empty(std::slice::from_ref(&server)));
+    }
 }
 
 /// Submits, however often a server that comes back lets it be sent.
@@ -324,4 +350,32 @@ async fn what_a_boot_writes_is_put_back() {
     let task = world.start(world.work()).await;
     let issued = world.act(pending(&task, "k")).await;
     world.deliver(signal(task.execution_id, &issued, "heard")).await;
+}
+
+/// Nothing that works says that the store is empty, so the counts are looked at in their time.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_boot_writes_is_put_back_where_nothing_happens() {
+    let server = Server::start(ServerOptions::default());
+    let _idle = open(&server.url()).await;
+    let counts = || server.command(&["HLEN", "ff:config:partitions"]).unwrap();
+    assert_eq!(counts().trim(), "3");
+    empty(std::slice::from_ref(&server));
+    eventually("the counts", async || (counts().trim() == "3").then_some(())).await;
+}
+
+/// Whoever boots first in an emptied store says which partitions it has; ids of before have other places there.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_store_that_another_has_made_anew_nothing_is_answered() {
+    let server = Server::start(ServerOptions::default());
+    let before = open(&server.url()).await;
+    before.call(work(&*before)).await.unwrap();
+    empty(std::slice::from_ref(&server));
+    let after = ValkeyStore::open(server.url().parse().unwrap()).await.unwrap();
+    assert_ne!(after.settings().partitions, PARTITIONS);
+    after.call(work(&after)).await.unwrap();
+    let error = eventually("a refusal", async || before.call(work(&*before)).await.err()).await;
+    assert_eq!(error.code(), Code::Unavailable);
+    assert!(error.to_string().contains("num_flow_partitions is 2"), "{error}");
+    assert_eq!(before.ping().await, Err(error));
+    after.call(work(&after)).await.unwrap();
 }

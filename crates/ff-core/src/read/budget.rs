@@ -7,7 +7,7 @@ use super::walk::{Listed, Walk};
 use crate::id::{BudgetId, Dimension, ExecutionId, Namespace};
 use crate::state::{
     Breach, Budget, BudgetScope, Counter, Document, EnforcementMode, HardAction, LastBreach, List,
-    ListingPosition, SoftAction,
+    ListingPosition, SoftAction, used_up,
 };
 use crate::time::TimestampMs;
 
@@ -75,6 +75,11 @@ pub struct BudgetStatus {
 }
 
 impl BudgetStatus {
+    /// All that keeps new claims away now.
+    pub fn used_up(&self) -> Vec<Breach> {
+        used_up(&self.dimensions).collect()
+    }
+
     /// As it is now: a period that is over has ended, whether the timer has come by or not.
     pub fn of(document: &Document, now: TimestampMs) -> Option<Self> {
         let mut budget: Budget = document.budget()?.clone();

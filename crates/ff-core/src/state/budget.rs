@@ -262,6 +262,17 @@ impl LedgerPages {
     }
 }
 
+/// Dimensions at or above their hard limit.
+pub(crate) fn used_up(
+    dimensions: &BTreeMap<Dimension, Counter>,
+) -> impl Iterator<Item = Breach> + '_ {
+    dimensions.iter().filter_map(|(dimension, counter)| {
+        let (current, limit) = (counter.used, counter.limits.hard);
+        let reached = limit > 0 && current >= limit;
+        reached.then(|| Breach { dimension: dimension.clone(), current, limit })
+    })
+}
+
 impl Budget {
     /// What keeps new claims away: usage at or above a hard limit. A period that is over has no
     /// usage, whether the timer has come by or not.
@@ -269,18 +280,12 @@ impl Budget {
         if self.is_over(now) {
             return None;
         }
-        self.dimensions.iter().find_map(|(dimension, counter)| {
-            let (current, limit) = (counter.used, counter.limits.hard);
-            let reached = limit > 0 && current >= limit;
-            reached.then(|| Breach { dimension: dimension.clone(), current, limit })
-        })
+        used_up(&self.dimensions).next()
     }
 
     /// What is at or above a hard limit in this period, whether it is over or not.
     pub fn is_used_up(&self) -> bool {
-        let reached =
-            |counter: &Counter| counter.limits.hard > 0 && counter.used >= counter.limits.hard;
-        self.dimensions.values().any(reached)
+        used_up(&self.dimensions).next().is_some()
     }
 
     /// Whether the next period has begun.

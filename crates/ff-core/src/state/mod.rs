@@ -32,6 +32,7 @@ mod worker;
 pub use admission::{AdmissionBlock, AdmissionReason, LimitId};
 pub use attached::{Attached, Standing};
 pub use attempt::{Attempt, AttemptState, AttemptType};
+pub(crate) use budget::used_up;
 pub use budget::{
     Breach, BreachKind, Budget, BudgetScope, BudgetWork, Counter, EnforcementMode, HardAction,
     LastBreach, LedgerPages, Limits, Recount, SoftAction, UsageKeyPages,

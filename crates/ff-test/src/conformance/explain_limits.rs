@@ -46,6 +46,23 @@ pub async fn a_used_up_budget_says_how_much_more_it_takes(world: &World) {
     assert_eq!(told.unblock[1].cli, format!("ff budget reset {spent}"));
 }
 
+pub async fn all_that_is_used_up_is_raised_at_once(world: &World) {
+    let limits = [("calls", 3, 0), ("tokens", 10, 5), ("watts", 9, 0)];
+    let spent = world.budget(budget(&limits)).await;
+    world.act(usage(spent, &[("calls", 7), ("tokens", 12), ("watts", 1)])).await;
+    let id = world.submit(under(world, &[spent], None)).await;
+    assert_eq!(world.claim_ids(1).await, []);
+    let told = explain(world, id).await;
+    let both = "calls is at 7 of 3, tokens is at 12 of 10";
+    assert_eq!(told.summary, format!("Budget {spent} is used up: {both}."));
+    let named: Vec<_> =
+        told.evidence["used_up"].as_array().unwrap().iter().map(|it| &it["dimension"]).collect();
+    assert_eq!(named, ["calls", "tokens"]);
+    assert_eq!(told.unblock[0].summary, "raise calls above 7 and tokens above 12");
+    let raise = "--hard calls=8 --hard tokens=13 --soft tokens=5";
+    assert_eq!(told.unblock[0].cli, format!("ff budget set {spent} {raise}"));
+}
+
 pub async fn a_budget_is_told_as_it_is_now(world: &World) {
     let spent = world.budget(budget(&[("tokens", 10, 0)])).await;
     world.act(usage(spent, &[("tokens", 10)])).await;

@@ -64,6 +64,20 @@ pub async fn without_children_it_goes_on_at_once(world: &World) {
     }
 }
 
+pub async fn an_upstream_has_the_name_of_its_edge_however_it_ended(world: &World) {
+    let drawing = world.draw(&["a", "b", "p"], &["a>p", "b>p"]);
+    let drawing = drawing.edge("b>p", |edge| edge.name = Some("second".to_owned()));
+    let drawn = world.submit_flow(drawing.join("p", let_run(1))).await;
+    world.run(&drawn, "a").await;
+    let task = world.take(&drawn, "p").await;
+    world.act(wait_children(&task, None)).await;
+    world.break_down(&drawn, "b").await;
+    let again = world.take(&drawn, "p").await;
+    let inputs = &again.extras.inputs;
+    assert_eq!(inputs.keys().collect::<Vec<_>>(), ["a", "second"]);
+    assert_eq!(inputs["second"].outcome, Outcome::Failed);
+}
+
 pub async fn by_default_it_waits_for_its_upstreams(world: &World) {
     let drawing = world.draw(&["a", "b", "p"], &["a>p", "b>p"]);
     let drawn = world.submit_flow(drawing.join("p", crate::graphs::let_run(1))).await;

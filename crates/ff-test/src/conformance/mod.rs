@@ -478,6 +478,7 @@ suite! { ($)
     }
     explain_limits {
         a_used_up_budget_says_how_much_more_it_takes
+        all_that_is_used_up_is_raised_at_once
         a_budget_is_told_as_it_is_now
         a_full_window_says_when_to_come_back
         a_window_that_was_larger_says_how_large_it_must_be
@@ -575,6 +576,7 @@ suite! { ($)
         a_child_that_was_replayed_meanwhile_is_not_told
         an_upstream_that_is_waited_for_is_told_once
         without_children_it_goes_on_at_once
+        an_upstream_has_the_name_of_its_edge_however_it_ended
         by_default_it_waits_for_its_upstreams
         a_parent_may_make_its_children
         a_wait_that_is_repeated_answers_as_the_first

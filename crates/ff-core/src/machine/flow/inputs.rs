@@ -1,6 +1,6 @@
 //! What a task is told of the members it waited for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -21,12 +21,16 @@ pub(in super::super) fn inputs(
     most: usize,
 ) -> Result<BTreeMap<String, Input>, Halt> {
     let Some(member) = &execution.member else { return Ok(BTreeMap::new()) };
-    let mut found = satisfied(facts, execution, member)?;
+    let (mut found, mut names) = satisfied(facts, execution, member)?;
     for child in children(facts, execution, member)? {
-        // An upstream that was waited for as well is told once, as the wait has found it.
+        // An upstream that was waited for as well is told once, as the wait has found it, and under the
+        // name of its edge whatever became of that.
         match found.iter_mut().find(|known| known.upstream.id == child.upstream.id) {
             Some(known) => known.outcome = child.outcome,
-            None => found.push(child),
+            None => {
+                let name = names.remove(&child.upstream.id).unwrap_or(child.name);
+                found.push(Told { name, ..child });
+            }
         }
     }
     let mut left = most.min(limits::INPUT_BYTES);
@@ -96,17 +100,17 @@ pub(in super::super) fn want_start(facts: &impl Facts, execution: &Execution) ->
     needs.into_result()
 }
 
-/// Upstreams of satisfied edges, by the names of the edges.
+/// Upstreams of satisfied edges, by the names of the edges; and the names of edges from others.
 fn satisfied(
     facts: &impl Facts,
     execution: &Execution,
     member: &Member,
-) -> Result<Vec<Told>, Halt> {
+) -> Result<(Vec<Told>, HashMap<ExecutionId, String>), Halt> {
     let id = execution.id;
     let edges: Vec<InEdge> = IN.stored_items(facts, &id.into(), (0, member.ins))?;
     let ids: Vec<_> = edges.iter().map(|edge| edge.from.id(id)).collect();
     facts.want_executions(&ids)?;
-    let mut found = Vec::new();
+    let (mut found, mut names) = (Vec::new(), HashMap::new());
     for edge in edges {
         let upstream = facts.execution(edge.from.id(id))?;
         let upstream = upstream.filter(|upstream| edge.from.is(member.flow_id, upstream));
@@ -116,9 +120,11 @@ fn satisfied(
         if let (EdgeState::Satisfied, Some(outcome)) = (edge.state(&upstream), outcome) {
             let name = edge.name.unwrap_or_else(|| name_of(&upstream));
             found.push(Told { name, upstream, outcome });
+        } else if let Some(name) = edge.name {
+            names.insert(upstream.id, name);
         }
     }
-    Ok(found)
+    Ok((found, names))
 }
 
 /// The children that the current attempt waited for.

@@ -103,7 +103,7 @@ fn of_budget(execution: &Execution, status: &BudgetStatus, now: TimestampMs) -> 
         unblock: Vec::new(),
         earliest_start_at: Some(now),
     };
-    let Some(Breach { dimension, current, limit }) = &status.blocked_by else {
+    let Some(first) = &status.blocked_by else {
         explanation.unblock.push(Action::new(
             namespace,
             "it has room again: wait a moment",
@@ -115,22 +115,23 @@ fn of_budget(execution: &Execution, status: &BudgetStatus, now: TimestampMs) -> 
     };
     let reset = status.next_reset_at.map(|at| format!("; it is reset in {}", span(at.since(now))));
     let reset = reset.unwrap_or_default();
-    explanation.summary =
-        format!("Budget {id} is used up: {dimension} is at {current} of {limit}{reset}.");
-    explanation.add(json!({ "dimension": dimension.as_str(), "used": current, "limit": limit }));
-    explanation.earliest_start_at = status.next_reset_at;
-    let raised = current.saturating_add(1);
-    let set = Line::new("budget set").arg(&id).option("--hard", &format!("{dimension}={raised}"));
-    // What is set takes the place of both limits of a dimension.
-    let soft = status.dimensions.get(dimension).map_or(0, |found| found.limits.soft);
-    let set = match soft {
-        0 => set,
-        soft => set.option("--soft", &format!("{dimension}={soft}")),
+    let used_up = status.used_up();
+    let said = |Breach { dimension, current, limit }: &Breach| {
+        format!("{dimension} is at {current} of {limit}")
     };
+    let all: Vec<_> = used_up.iter().map(said).collect();
+    explanation.summary = format!("Budget {id} is used up: {}{reset}.", all.join(", "));
+    explanation.add(evidence(first));
+    if used_up.len() > 1 {
+        explanation.add(json!({ "used_up": used_up.iter().map(evidence).collect::<Vec<_>>() }));
+    }
+    explanation.earliest_start_at = status.next_reset_at;
+    let above = |Breach { dimension, current, .. }: &Breach| format!("{dimension} above {current}");
+    let above: Vec<_> = used_up.iter().map(above).collect();
     explanation.unblock.push(Action::new(
         namespace,
-        format!("raise {dimension} above {current}"),
-        &set,
+        format!("raise {}", above.join(" and ")),
+        &used_up.iter().fold(Line::new("budget set").arg(&id), |line, it| raised(line, status, it)),
         "PATCH",
         &["budgets", &id],
     ));
@@ -142,6 +143,21 @@ fn of_budget(execution: &Execution, status: &BudgetStatus, now: TimestampMs) -> 
         &["budgets", &id, "reset"],
     ));
     explanation
+}
+
+fn evidence(Breach { dimension, current, limit }: &Breach) -> serde_json::Value {
+    json!({ "dimension": dimension.as_str(), "used": current, "limit": limit })
+}
+
+/// Adds to a command what gives a dimension room again.
+fn raised<'a>(line: Line<'a>, status: &BudgetStatus, of: &Breach) -> Line<'a> {
+    let Breach { dimension, current, .. } = of;
+    let line = line.option("--hard", &format!("{dimension}={}", current.saturating_add(1)));
+    // What is set takes the place of both limits of a dimension.
+    match status.dimensions.get(dimension).map_or(0, |found| found.limits.soft) {
+        0 => line,
+        soft => line.option("--soft", &format!("{dimension}={soft}")),
+    }
 }
 
 fn of_quota(

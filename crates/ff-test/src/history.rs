@@ -99,7 +99,8 @@ impl Life {
             EventKind::Completed
             | EventKind::Failed
             | EventKind::Cancelled
-            | EventKind::Expired => {
+            | EventKind::Expired
+            | EventKind::Skipped => {
                 if self.ended {
                     return wrong("I5: a second outcome in one generation");
                 }

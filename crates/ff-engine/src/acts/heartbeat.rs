@@ -44,6 +44,11 @@ pub async fn heartbeat(
         let is_news = |watch: &Watch| look.is_news || !watch.stopped.is_empty();
         let goes_on = |watch: &&mut Watch| !is_news(watch) && !left.is_zero();
         let Some(watching) = watch.as_mut().filter(goes_on) else {
+            // What has come may stand in the log as well, and goes along at once.
+            if let Some(behind) = watch.as_mut().filter(|it| look.is_news && it.stopped.is_empty())
+            {
+                behind.wait(backend, Duration::ZERO).await?;
+            }
             return Ok(with_stopped(look.beat, watch));
         };
         // Whoever waits here is alive, and must not be called dead meanwhile.

@@ -3,11 +3,11 @@
 //!
 //! What stood in it is gone, and every answer says so. What only a boot writes is put back as this
 //! process knows it: the partition counts, the keys that sign tokens, and the register of homes, which
-//! is where it is noticed; the counts are put back in their time also where nothing was entered yet. Whoever
-//! waits behind the end of a log or stream that is shorter now begins anew.
+//! is where it is noticed; the counts are put back in their time also where nothing was entered yet.
+//! Whoever waits behind the end of a log or stream that is shorter now begins anew.
 //!
-//! Another process may have booted first and made it a store with other partition counts. Ids have other places in that,
-//! so this process answers nothing any more.
+//! Another process may have booted first and made it a store with other partition counts. Ids have
+//! other places in that, so this process answers nothing any more.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, Weak};
@@ -23,6 +23,7 @@ use crate::{keyring, partitions};
 /// How often the partition counts are compared.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// What is known of such a loss.
 #[derive(Debug)]
 pub(crate) struct Emptied {
     /// How often it was noticed that logs are shorter than they were.

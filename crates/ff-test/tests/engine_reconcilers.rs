@@ -24,6 +24,8 @@ use ff_test::registered::registration_of;
 use ff_test::servers::{Server, ServerOptions};
 use ff_test::{sound, workload};
 use rusqlite::Connection;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -67,16 +69,20 @@ fn violations(report: &Report, scanner: &str) -> u64 {
     status.map_or(0, |status| status.violations)
 }
 
+/// An engine at work: what it reports, and how it ends.
+fn engine(backend: &Arc<dyn Backend>) -> (Arc<Report>, watch::Sender<bool>, JoinHandle<()>) {
+    let intervals = Intervals::all(Duration::from_millis(100));
+    let engine =
+        Engine::new(Arc::clone(backend), EngineOptions { intervals, ..EngineOptions::default() });
+    let (report, (stop, shutdown)) = (engine.report(), Shutdown::channel());
+    (report, stop, tokio::spawn(engine.run(shutdown)))
+}
+
 /// An engine finds all of it and makes it right, without a word from anybody; so many entries name a flow
 /// that is not there.
 async fn is_made_right(backend: Arc<dyn Backend>, stale: u64) {
     assert_ne!(backend.ask(Audit).await.unwrap().violations, []);
-    let intervals = Intervals::all(Duration::from_millis(100));
-    let engine =
-        Engine::new(Arc::clone(&backend), EngineOptions { intervals, ..EngineOptions::default() });
-    let report = engine.report();
-    let (stop, shutdown) = Shutdown::channel();
-    let engine = tokio::spawn(engine.run(shutdown));
+    let (report, stop, engine) = engine(&backend);
     let mended = async {
         let told = || {
             let [_, completed, removed] = report.edge_cancels().map(|(_, count)| count);
@@ -212,12 +218,7 @@ async fn a_lost_slot_is_taken_again(backend: Arc<dyn Backend>) {
     assert_eq!(backend.claim(claim, Duration::ZERO).await.unwrap().len(), 1);
     let lost = ReleaseAdmission::of_lease(quota_policy_id, first_lease(id));
     assert_eq!(backend.call(lost).await.unwrap().freed, 1);
-    let intervals = Intervals::all(Duration::from_millis(100));
-    let engine =
-        Engine::new(Arc::clone(&backend), EngineOptions { intervals, ..EngineOptions::default() });
-    let report = engine.report();
-    let (stop, shutdown) = Shutdown::channel();
-    let engine = tokio::spawn(engine.run(shutdown));
+    let (report, stop, engine) = engine(&backend);
     let holders = async || {
         let limit = limits::PAGE_MAX;
         let question = DescribeQuotaPolicy { quota_policy_id, holders_from: 0, limit };
@@ -277,12 +278,7 @@ async fn usage_is_made_right(backend: Arc<dyn Backend>, id: BudgetId, expected: 
     let about = (violation.invariant, violation.subject.clone());
     assert_eq!(about, ("I21", Some(id.to_string())));
     assert_eq!(used(&*backend, id).await, wrong, "a look changes nothing");
-    let intervals = Intervals::all(Duration::from_millis(100));
-    let engine =
-        Engine::new(Arc::clone(&backend), EngineOptions { intervals, ..EngineOptions::default() });
-    let report = engine.report();
-    let (stop, shutdown) = Shutdown::channel();
-    let engine = tokio::spawn(engine.run(shutdown));
+    let (report, stop, engine) = engine(&backend);
     let mended = async {
         while used(&*backend, id).await != expected || violations(&report, "budget_reconciler") == 0
         {

@@ -363,7 +363,8 @@ async fn what_a_boot_writes_is_put_back_where_nothing_happens() {
     eventually("the counts", async || (counts().trim() == "3").then_some(())).await;
 }
 
-/// Whoever boots first in an emptied store says which partitions it has; ids of before have other places there.
+/// Whoever boots first in an emptied store says which partitions it has; ids of before have other places
+/// there.
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_store_that_another_has_made_anew_nothing_is_answered() {
     let server = Server::start(ServerOptions::default());

@@ -11,7 +11,8 @@ use ff_core::state::{HardAction, LimitId};
 use ff_core::time::TimestampMs;
 use ff_core::unblock;
 
-/// A budget has room again: lets go what it has kept back, longest first. Should it be used up again meanwhile, the rest stays where it is.
+/// A budget has room again: lets go what it has kept back, longest first. Should it be used up again
+/// meanwhile, the rest stays where it is.
 pub async fn admit(
     backend: &dyn Backend,
     budget_id: BudgetId,

@@ -8,7 +8,7 @@ use ff_core::state::Document;
 use crate::record::{self, push_uint, uint};
 
 /// Raised whenever the form changes.
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 
 const HEAD_BYTES: usize = 16;
 

@@ -15,7 +15,7 @@ use crate::operation::{
     Unblock, Unblocked, VoidAdmission,
 };
 use crate::state::{BlockingReason, BudgetScope, CancelNotice, LimitId, OwedSlot, SlotId};
-use crate::{routes, unblock};
+use crate::{disown, routes, unblock};
 
 /// Errands of the steps that this process has made: a store notes them, the next caller carries
 /// them out.
@@ -58,9 +58,11 @@ pub async fn carry_out_noted<B: Backend + ?Sized>(backend: &B) {
         if !entering.is_empty() {
             backend.apply(entering).await;
         }
-        for errand in errands.iter().filter(|errand| !matches!(errand, Errand::Enter { .. })) {
+        let is_entering = |errand: &Errand| matches!(errand, Errand::Enter { .. });
+        let others = errands.into_iter().filter(|errand| !is_entering(errand));
+        for errand in Errand::together(others) {
             // What fails is told again by a tick.
-            let _ = carry_out(backend, errand).await;
+            let _ = carry_out(backend, &errand).await;
         }
     }
 }
@@ -90,6 +92,9 @@ pub async fn carry_out<B: Backend + ?Sized>(
             routes::welcome(backend, namespace, lanes, capabilities).await.map(|_| ())
         }
         Errand::Lift { namespace, limits } => lift(backend, namespace, limits).await,
+        Errand::Disown { namespace, lane, budget_ids, execution_ids } => {
+            disown::disown(backend, (namespace, lane), budget_ids, execution_ids).await
+        }
         Errand::Admit { .. }
         | Errand::Enforce { .. }
         | Errand::TakeLeases(_)

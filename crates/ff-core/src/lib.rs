@@ -24,6 +24,7 @@ pub mod capability;
 mod check;
 pub mod content;
 pub mod cursor;
+pub mod disown;
 pub mod each;
 pub mod errand;
 pub mod error;

@@ -206,6 +206,8 @@ pub const RECONCILE_MEMBERS: u32 = 1000;
 pub const LEDGER_ATTEMPTS: usize = 32;
 /// Pages of ledgers, 64 executions each, that one step compares with the usage of their budget.
 pub const RECOUNT_PAGES: u64 = 8;
+/// Executions whose usage one step attributes to nobody.
+pub const DISOWN_BATCH: usize = 64;
 /// Upstreams or holders that an explanation names.
 pub const EXPLAIN_ITEMS: u32 = 16;
 /// Workers that are looked at to explain where an execution stands.

@@ -134,6 +134,7 @@ fn owed(errand: &Errand, config: &PartitionConfig) -> Owed {
         Errand::Welcome { namespace, .. } | Errand::Lift { namespace, .. } => {
             DocumentId::namespace(namespace).into()
         }
+        Errand::Disown { namespace, lane, .. } => DocumentId::lane(namespace, lane).into(),
         Errand::CarryOn { bulk_id } => DocumentId::bulk(*bulk_id).into(),
     };
     (discriminant(errand), of)

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 /// Each is raised whenever the form of the record changes.
 const EXECUTION: u8 = 10;
-const DOCUMENT: u8 = 6;
+const DOCUMENT: u8 = 7;
 const ATTEMPT: u8 = 4;
 const KEYRING: u8 = 2;
 const EVENT: u8 = 3;

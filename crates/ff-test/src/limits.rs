@@ -2,6 +2,7 @@
 //! the rest.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
@@ -13,10 +14,11 @@ use ff_core::limits;
 use ff_core::operation::{
     Admission, AdmissionReleased, CheckAdmission, Command, ConfirmAdmission, CreateBudget,
     CreateQuotaPolicy, HeldBy, RecordSpend, ReleaseAdmission, ReportUsage, ReportUsageAdmin,
-    Spender, Tick,
+    Spender, Submit, Tick,
 };
+use ff_core::policy::Policy;
 use ff_core::read::{BudgetStatus, DescribeQuotaPolicy, GetBudgetStatus, QuotaPolicyDescribed};
-use ff_core::state::{Breach, BudgetScope, Limits, QuotaSpec, SlotId};
+use ff_core::state::{Attached, Breach, BudgetScope, Limits, QuotaSpec, SlotId};
 use uuid::Uuid;
 
 use crate::world::World;
@@ -92,6 +94,12 @@ pub fn first_lease(execution_id: ExecutionId) -> SlotId {
 pub fn check(quota_policy_id: QuotaPolicyId, slot: SlotId) -> CheckAdmission {
     let claimant = LeaseId::new(Uuid::nil());
     CheckAdmission { quota_policy_id, slot, claimant, opens_attempt: true, score: 0 }
+}
+
+/// A submit that stands under these.
+pub fn under(world: &World, budgets: &[BudgetId], quota: Option<QuotaPolicyId>) -> Submit {
+    let attached = Attached::new(budgets.iter().copied(), quota);
+    Submit { policy: Arc::new(Policy { attached, ..Policy::default() }), ..world.work() }
 }
 
 impl World {

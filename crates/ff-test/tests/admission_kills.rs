@@ -3,20 +3,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected must stop")]
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ff_core::backend::BackendExt;
-use ff_core::id::{BudgetId, ExecutionId, QuotaPolicyId};
+use ff_core::id::{ExecutionId, QuotaPolicyId};
 use ff_core::layer::Layered;
 use ff_core::limits;
-use ff_core::operation::{Attach, Claim, CreateBudget, SetLane, Submit, Task, UpdateBudget};
+use ff_core::operation::{Attach, Claim, CreateBudget, SetLane, Task, UpdateBudget};
 use ff_core::partition::PartitionConfig;
-use ff_core::policy::Policy;
-use ff_core::state::{Attached, HardAction, LaneState, PublicState};
+use ff_core::state::{HardAction, LaneState, PublicState};
 use ff_engine::acts;
 use ff_test::fleet::{mark_dead, set_lane};
-use ff_test::limits::{budget, cap, limits_of, usage};
+use ff_test::limits::{budget, cap, limits_of, under, usage};
 use ff_test::lives::{Doomed, Lives, Mortal};
 use ff_test::stages::{SqliteStage, ValkeyStage};
 use ff_test::world::{World, complete, settle};
@@ -53,11 +51,6 @@ async fn at_every_step<S: Mortal, T>(
         }
     }
     unreachable!("counting does not end");
-}
-
-fn under(world: &World, budgets: &[BudgetId], quota: Option<QuotaPolicyId>) -> Submit {
-    let attached = Attached::new(budgets.iter().copied(), quota);
-    Submit { policy: Arc::new(Policy { attached, ..Policy::default() }), ..world.work() }
 }
 
 /// A claim whose leases last.

@@ -181,6 +181,7 @@ fn decide_limits(
         }
         Command::ReleaseBudget(op) => budget::release(facts, op, now)?.map(Reply::ReleaseBudget),
         Command::RecountBudget(op) => budget::recount(facts, op, now)?.map(Reply::RecountBudget),
+        Command::DisownUsage(op) => budget::disown(facts, op, now)?.map(Reply::DisownUsage),
         Command::ResetBudget(op) => budget::reset(facts, op, now)?.map(Reply::ResetBudget),
         Command::DeleteBudget(op) => budget::delete(facts, op, now)?.map(Reply::DeleteBudget),
         Command::AttachBudget(op) => budget::attach(facts, op, now)?.map(Reply::AttachBudget),

@@ -66,6 +66,9 @@ fn answer(facts: &impl Facts, query: &Query, now: TimestampMs) -> Result<Option<
             };
             Answer::ReadStanding(Some(standing(facts, &found)?))
         }
+        Query::ReadLaneStanding(q) => {
+            Answer::ReadLaneStanding(of_lane(facts, &q.namespace, &q.lane)?)
+        }
         Query::DescribeNamespace(q) => Answer::DescribeNamespace(namespace(facts, &q.namespace)?),
         Query::GetKey(q) => {
             let found = facts.document(&DocumentId::key(&q.key_id))?;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::step::{Changed, ChangedDocument, Changes};
-use crate::id::{Namespace, WorkerInstanceId};
+use crate::id::{BudgetId, Namespace, WorkerInstanceId};
 use crate::operation::Errand;
 use crate::state::{
-    Attached, Body, Budget, Bulk, BulkState, CancelNotice, CancelSource, Document, LimitId, Part,
-    PublicState, QuotaPolicy, Worker,
+    Attached, Body, Budget, Bulk, BulkState, CancelNotice, CancelSource, Document, Execution,
+    LimitId, Part, PublicState, QuotaPolicy, Standing, Worker,
 };
 
 impl Changes {
@@ -16,7 +16,31 @@ impl Changes {
         let executions = self.executions.iter();
         let executions = executions.flat_map(|it| it.gives_back().into_iter().chain(it.enters()));
         let documents = self.documents.iter().flat_map(ChangedDocument::errands);
-        executions.chain(self.notices()).chain(documents).collect()
+        let all = executions.chain(self.notices()).chain(self.disowned()).chain(documents);
+        Errand::together(all)
+    }
+
+    /// Executions that are removed.
+    fn disowned(&self) -> impl Iterator<Item = Errand> {
+        let gone = self.executions.iter().filter(|changed| changed.after.is_none());
+        gone.filter_map(|changed| changed.before.as_ref()).map(|before| Errand::Disown {
+            namespace: before.about.namespace.clone(),
+            lane: before.about.lane.clone(),
+            budget_ids: self.budgets_of(before),
+            execution_ids: vec![before.id],
+        })
+    }
+
+    /// An execution's own budgets, and those of its flow if this step has changed that.
+    fn budgets_of(&self, execution: &Execution) -> Vec<BudgetId> {
+        let mut standing = Standing::default();
+        if let Some(member) = &execution.member {
+            let flows = self.documents.iter().filter_map(|it| it.before.as_ref()?.flow());
+            let flow = flows.into_iter().find(|flow| flow.id == member.flow_id);
+            standing.add(flow.map(|flow| &flow.attached));
+        }
+        standing.add(Some(&execution.policy().attached));
+        standing.budget_ids
     }
 
     /// Who is to be told that tasks were cancelled, one errand for each worker.

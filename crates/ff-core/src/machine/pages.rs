@@ -10,7 +10,13 @@ use super::rows::{Family, RowChange, RowKey};
 use crate::state::Part;
 
 /// What is appended to a page before the next one is begun: a page is written whole.
-const PAGE_ITEMS: usize = 64;
+pub(super) const PAGE_ITEMS: usize = 64;
+
+/// How many of the last pages have enough items to fill so many holes before them.
+pub(super) const fn filling(holes: usize) -> u64 {
+    // The last one may have a single item.
+    holes.div_ceil(PAGE_ITEMS) as u64 + 1
+}
 
 /// Items that share a mark, such as the hour or the period that they are of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

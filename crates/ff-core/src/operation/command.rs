@@ -8,9 +8,9 @@ use super::{
     ClaimResumedExecution, CloseWaitpoint, Complete, Completed, ConfirmAdmission, Confirmed,
     CreateBudget, CreateBulk, CreateFlow, CreateKey, CreatePendingWaitpoint, CreateQuotaPolicy,
     Delay, Delayed, Delete, DeleteBudget, DeleteFlow, DeleteKey, DeleteQuotaPolicy, Deleted,
-    DeliverApproval, DeliverSignal, DeregisterWorker, DrainWorker, EdgeApplied, EdgeResolution,
-    EdgeStaged, EndForBudget, ExpireExecution, Fail, Failed, Fired, FlowCancelled, FlowCreated,
-    FlowReplayed, GrantAdmitted, GroupSet, HeartbeatWorker, Hold, IssueClaimGrant,
+    DeliverApproval, DeliverSignal, DeregisterWorker, DisownUsage, DrainWorker, EdgeApplied,
+    EdgeResolution, EdgeStaged, EndForBudget, ExpireExecution, Fail, Failed, Fired, FlowCancelled,
+    FlowCreated, FlowReplayed, GrantAdmitted, GroupSet, HeartbeatWorker, Hold, IssueClaimGrant,
     IssueGrantAndClaim, IssueReclaimGrant, IssueToken, IssuedReclaimGrant, IssuedWaitpoint,
     KeyCreated, LaneSet, LoseLease, MarkLeaseExpired, MarkWorkerDead, NamespaceSet,
     NoteCancellations, PriorityChanged, Progressed, PromoteDelayed, QuotaPolicyCreated,
@@ -21,8 +21,8 @@ use super::{
     SetTags, SettleBudget, SettleSlots, SettleWaking, SettleWorkerLoss, Settled, Signalled,
     StageEdge, Submit, SubmitFlow, Submitted, SubmittedFlow, Suspend, Suspended, TagsSet, Task,
     Tick, Ticked, Unblock, Unblocked, UpdateBudget, UpdateProgress, UpdateQuotaPolicy,
-    UsageReported, VoidAdmission, WaitChildren, WaitingChildren, WorkerBeat, WorkerGone,
-    WorkerRegistered,
+    UsageDisowned, UsageReported, VoidAdmission, WaitChildren, WaitingChildren, WorkerBeat,
+    WorkerGone, WorkerRegistered,
 };
 use crate::error::{EngineError, Refusal};
 use crate::id::{DocumentId, ExecutionId};
@@ -174,6 +174,7 @@ operations! {
     RecordSpend => UsageReported, "record_spend";
     ReleaseBudget => Settled, "release_budget";
     RecountBudget => BudgetRecounted, "recount_budget";
+    DisownUsage => UsageDisowned, "disown_usage";
     ResetBudget => BudgetReset, "reset_budget";
     DeleteBudget => Settled, "delete_budget";
     AttachBudget => Settled, "attach_budget";

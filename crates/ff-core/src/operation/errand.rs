@@ -4,6 +4,8 @@
 //! settled, and is told twice: to whoever made the step, who carries it out at once, and by every
 //! tick that comes by later. Whoever receives it may receive it again.
 
+use std::collections::BTreeMap;
+
 use super::LostWorker;
 use crate::capability::Capabilities;
 use crate::id::{
@@ -40,11 +42,40 @@ pub enum Errand {
     /// These limits are gone, or apply to fewer: whom they keep back is to be let go. There is no
     /// note of it: the engine finds limits that are gone or do not apply.
     Lift { namespace: Namespace, limits: Vec<LimitId> },
+    /// What these used of budgets is to be attributed to nobody: they were removed. `budget_ids` are
+    /// their own and those of their flow. There is no note of it: whoever counts ledgers again finds
+    /// those of executions that are gone.
+    Disown {
+        namespace: Namespace,
+        lane: LaneId,
+        budget_ids: Vec<BudgetId>,
+        execution_ids: Vec<ExecutionId>,
+    },
     /// A bulk operation is to be carried on.
     CarryOn { bulk_id: BulkId },
 }
 
 impl Errand {
+    /// In place of all that are to be disowned of the same budgets, one errand.
+    pub(crate) fn together(errands: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut gone: BTreeMap<(Namespace, LaneId, Vec<BudgetId>), Vec<ExecutionId>> =
+            BTreeMap::new();
+        let mut all = Vec::new();
+        for errand in errands {
+            match errand {
+                Self::Disown { namespace, lane, budget_ids, execution_ids } => {
+                    gone.entry((namespace, lane, budget_ids)).or_default().extend(execution_ids);
+                }
+                other => all.push(other),
+            }
+        }
+        let gone = gone.into_iter().map(|((namespace, lane, budget_ids), execution_ids)| {
+            Self::Disown { namespace, lane, budget_ids, execution_ids }
+        });
+        all.extend(gone);
+        all
+    }
+
     /// Whether the caller of a step carries it out itself: it is short, and somebody waits for it.
     pub const fn is_prompt(&self) -> bool {
         matches!(
@@ -56,6 +87,7 @@ impl Errand {
                 | Self::Attach { .. }
                 | Self::Welcome { .. }
                 | Self::Lift { .. }
+                | Self::Disown { .. }
         )
     }
 }

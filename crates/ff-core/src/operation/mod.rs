@@ -103,8 +103,8 @@ pub use tick::{ExpireExecution, Fired, MarkLeaseExpired, NotDue, PromoteDelayed,
 pub use trim::{Trim, Trimmed};
 pub(crate) use usage::Report;
 pub use usage::{
-    BudgetRecounted, Miscounted, RecordSpend, RecountBudget, ReleaseBudget, ReportToAll,
-    ReportUsage, ReportUsageAdmin, Spender, UsageReported,
+    BudgetRecounted, DisownUsage, Miscounted, RecordSpend, RecountBudget, ReleaseBudget,
+    ReportToAll, ReportUsage, ReportUsageAdmin, Spender, UsageDisowned, UsageReported, Verdict,
 };
 pub use waitpoint::{
     CloseWaitpoint, CreatePendingWaitpoint, IssueToken, IssuedWaitpoint, Remint, WaitpointRef,

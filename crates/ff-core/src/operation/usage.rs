@@ -76,7 +76,14 @@ pub struct RecountBudget {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BudgetRecounted {
+pub struct BudgetRecounted {
+    pub verdict: Verdict,
+    /// Whose ledgers this step has looked at.
+    pub spenders: Vec<ExecutionId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
     /// Usage is what ledgers hold and what is attributed to nobody.
     Sound,
     /// Another step goes on.
@@ -93,6 +100,20 @@ pub struct Miscounted {
     pub used: u64,
     /// As it must be.
     pub counted: u64,
+}
+
+/// What executions used that are removed, at most [`limits::DISOWN_BATCH`] of them, is attributed to
+/// nobody from now on: it stays used, and nothing names them any more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DisownUsage {
+    pub budget_id: BudgetId,
+    pub execution_ids: Vec<ExecutionId>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageDisowned {
+    /// How many of them had a ledger.
+    pub ledgers: u32,
 }
 
 /// What became of a report. A breach tells the total, which was counted, or in mode `refuse` the
@@ -217,6 +238,21 @@ impl Shape for RecordSpend {
 }
 
 impl Shape for ReleaseBudget {
+    fn target(&self) -> Option<ExecutionId> {
+        None
+    }
+
+    fn document(&self, partitions: &PartitionConfig) -> Option<DocumentId> {
+        Some(DocumentId::budget(self.budget_id, partitions))
+    }
+}
+
+impl Shape for DisownUsage {
+    fn check_shape(&self) -> Result<(), Refusal> {
+        let most = limits::DISOWN_BATCH as u64;
+        check_range("execution_ids", self.execution_ids.len() as u64, 1, most)
+    }
+
     fn target(&self) -> Option<ExecutionId> {
         None
     }

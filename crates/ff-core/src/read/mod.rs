@@ -54,7 +54,7 @@ pub use route::{
     ListFleets, ListOffers, ListQueued, ListRoutes, ListUnrouted, Nearest, Offer, Unrouted,
 };
 pub use search::{Filter, Search, SearchPosition};
-pub use standing::{ReadStanding, StandingFound};
+pub use standing::{ReadLaneStanding, ReadStanding, StandingFound};
 pub use stream::{
     ReadStream, ReadSummary, SUPERSEDED, ShelfFound, StreamClosed, StreamCursor, StreamFound,
     StreamPage, StreamRange, SummaryRead, Tail, Visibility, attempt_not_found,

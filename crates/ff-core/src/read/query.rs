@@ -12,9 +12,9 @@ use super::{
     ListFlowMembers, ListFlows, ListKeys, ListLanes, ListLimited, ListNamespaces, ListOffers,
     ListPendingWaitpoints, ListQueued, ListQuotaPolicies, ListRoutes, ListSuspended, ListUnrouted,
     ListWorkers, ListedBlock, ListedLease, ListedSuspension, NamespaceSnapshot, Offer, Page,
-    QuotaPolicyDescribed, QuotaPolicySnapshot, ReadLedger, ReadQuotaLimits, ReadStanding,
-    ReadStream, ReadSummary, Record, Search, StandingFound, StreamPage, SummaryRead, Unrouted,
-    WorkerSnapshot,
+    QuotaPolicyDescribed, QuotaPolicySnapshot, ReadLaneStanding, ReadLedger, ReadQuotaLimits,
+    ReadStanding, ReadStream, ReadSummary, Record, Search, StandingFound, StreamPage, SummaryRead,
+    Unrouted, WorkerSnapshot,
 };
 use crate::check::{check_partition, check_range};
 use crate::content::Content;
@@ -27,8 +27,8 @@ use crate::limits;
 use crate::operation::ResumeSignal;
 use crate::partition::PartitionConfig;
 use crate::state::{
-    ApiKey, Attempt, AttemptState, Bulk, Execution, QuotaSpec, Route, SignalEffect, StateVector,
-    Waitpoint, WaitpointState,
+    ApiKey, Attempt, AttemptState, Bulk, Execution, QuotaSpec, Route, SignalEffect, Standing,
+    StateVector, Waitpoint, WaitpointState,
 };
 use crate::tags::Tags;
 use crate::time::TimestampMs;
@@ -287,6 +287,7 @@ impl Query {
             Self::ListNamespaces(q) => (None, Some(q.limit)),
             Self::ListCancelBacklog(q) => (None, Some(q.limit)),
             Self::DescribeWorker(_) | Self::DescribeLane(_) => (None, None),
+            Self::ReadLaneStanding(_) => (None, None),
             Self::Due(_) | Self::Audit(_) | Self::ListKids(_) => (None, None),
         };
         id.map_or(Ok(()), |id| check_partition(id, partitions))?;
@@ -382,6 +383,7 @@ questions! {
     GetBulk => Option<Box<Bulk>>, "get_bulk";
     ListBulks => Page<Bulk>, "list_bulks";
     ReadStanding => Option<Box<StandingFound>>, "read_standing";
+    ReadLaneStanding => Standing, "read_lane_standing";
     ListRoutes => Page<Route>, "list_routes";
     ListQueued => Vec<ExecutionId>, "list_queued";
     ListUnrouted => Page<Unrouted>, "list_unrouted";

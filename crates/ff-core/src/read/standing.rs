@@ -1,6 +1,6 @@
 //! What an execution stands under.
 
-use crate::id::{ExecutionId, LeaseId, QuotaPolicyId};
+use crate::id::{ExecutionId, LaneId, LeaseId, Namespace, QuotaPolicyId};
 use crate::operation::Applicant;
 use crate::state::{Execution, Standing};
 
@@ -8,6 +8,13 @@ use crate::state::{Execution, Standing};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadStanding {
     pub execution_id: ExecutionId,
+}
+
+/// All budgets and quota policies that apply to every execution of a lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadLaneStanding {
+    pub namespace: Namespace,
+    pub lane: LaneId,
 }
 
 /// What a claim of an execution has to ask.

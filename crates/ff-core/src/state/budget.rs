@@ -152,12 +152,12 @@ pub struct LedgerPages {
     pub since: TimestampMs,
 }
 
-/// How far ledgers have been summed up.
+/// How far ledgers have been summed up, from the last page to the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recount {
-    /// The page that comes next.
-    pub next: u64,
-    /// What the ledgers of the pages before it hold.
+    /// The pages before this one are left.
+    pub before: u64,
+    /// What the ledgers of the others hold.
     pub sums: BTreeMap<Dimension, u64>,
 }
 

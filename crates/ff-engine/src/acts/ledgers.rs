@@ -1,35 +1,37 @@
 //! Budgets, and the ledgers of executions that their usage is the sum of.
 //!
-//! The steps are the machine's own (`RecountBudget`): what others count meanwhile is no difference.
+//! The steps are the machine's own (`RecountBudget`): what others count meanwhile is no difference. Who
+//! removes an execution has its ledgers taken away at once; here is the net under that.
 
 use std::collections::VecDeque;
 
 use ff_core::backend::{Backend, BackendExt};
+use ff_core::disown::disown_gone;
 use ff_core::error::{Code, EngineError};
-use ff_core::id::{BudgetId, Namespace};
-use ff_core::operation::{BudgetRecounted, Miscounted, Operation, Reconciled, RecountBudget};
+use ff_core::id::{BudgetId, ExecutionId, Namespace};
+use ff_core::operation::{
+    BudgetRecounted, Miscounted, Operation, Reconciled, RecountBudget, Verdict,
+};
 use ff_core::read::{BudgetFilter, ListBudgets};
 
-use super::namespaces::following;
+use super::namespaces::Pages;
 
 /// A walk over all budgets.
 #[derive(Debug, Default)]
 pub struct LedgerCheck {
-    /// Only in this one.
-    only: Option<Namespace>,
-    /// The namespace that it is at, and where in it.
-    at: Option<(Namespace, Option<String>)>,
+    pages: Pages,
     /// Budgets whose ledgers have not all been looked at.
     open: VecDeque<BudgetId>,
 }
 
 impl LedgerCheck {
     pub fn new(only: Option<Namespace>) -> Self {
-        Self { only, ..Self::default() }
+        Self { pages: Pages::new(only), ..Self::default() }
     }
 
-    /// Makes up to so many steps; with `repair` usage that is wrong is made right. The cursor of the
-    /// answer says where it goes on: without one it begins again.
+    /// Makes up to so many steps; with `repair` usage that is wrong is made right, and ledgers of
+    /// executions that are gone are taken away. The cursor of the answer says where it goes on: without
+    /// one it begins again.
     pub async fn page(
         &mut self,
         backend: &dyn Backend,
@@ -41,29 +43,50 @@ impl LedgerCheck {
             self.open = self.next(backend, limit).await?;
             done.found.checked = self.open.len() as u64;
         }
-        let steps = self.open.len().min(limit as usize);
-        let ids: Vec<_> = self.open.drain(..steps).collect();
+        let mut left = limit as usize;
+        let mut turn: Vec<_> = self.open.drain(..self.open.len().min(left)).collect();
+        while !turn.is_empty() {
+            left -= turn.len();
+            let mut again = self.step(backend, turn, repair, &mut done).await?;
+            let later = again.split_off(again.len().min(left));
+            self.open.extend(later);
+            turn = again;
+        }
+        let open = self.open.front().map(BudgetId::to_string);
+        done.next_cursor = open.or_else(|| self.pages.place());
+        Ok(done)
+    }
+
+    /// One step for each of these: the budgets with which it is worth to go on at once, since most of what
+    /// was looked at was of executions that are gone.
+    async fn step(
+        &mut self,
+        backend: &dyn Backend,
+        ids: Vec<BudgetId>,
+        repair: bool,
+        done: &mut Reconciled,
+    ) -> Result<Vec<BudgetId>, EngineError> {
         let recount = |id: &BudgetId| RecountBudget { budget_id: *id, repair }.into();
-        let replies = match ids.is_empty() {
-            true => Vec::new(),
-            false => backend.apply(ids.iter().map(recount).collect()).await,
-        };
+        let replies = backend.apply(ids.iter().map(recount).collect()).await;
+        let mut again = Vec::new();
         for (id, reply) in ids.into_iter().zip(replies) {
-            match reply.and_then(RecountBudget::reply) {
-                Ok(BudgetRecounted::Sound) => {}
-                Ok(BudgetRecounted::More) => self.open.push_back(id),
-                Ok(BudgetRecounted::Wrong(wrong)) => {
+            let BudgetRecounted { verdict, spenders } = match reply.and_then(RecountBudget::reply) {
+                Ok(recounted) => recounted,
+                Err(error) if error.code() == Code::BudgetNotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let most_were_gone = repair && sweep(backend, id, spenders).await?;
+            match verdict {
+                Verdict::More if most_were_gone => again.push(id),
+                Verdict::More => self.open.push_back(id),
+                Verdict::Sound => {}
+                Verdict::Wrong(wrong) => {
                     wrong.iter().for_each(|it| done.found.report("I21", Some(id), said(it)));
                     done.mended += u32::from(repair);
                 }
-                Err(error) if error.code() == Code::BudgetNotFound => {}
-                Err(error) => return Err(error),
             }
         }
-        let place = self.at.as_ref().map(|(namespace, _)| namespace.to_string());
-        let open = self.open.front().map(BudgetId::to_string);
-        done.next_cursor = open.or(place);
-        Ok(done)
+        Ok(again)
     }
 
     /// The next budgets.
@@ -72,23 +95,25 @@ impl LedgerCheck {
         backend: &dyn Backend,
         limit: u32,
     ) -> Result<VecDeque<BudgetId>, EngineError> {
-        let (namespace, cursor) = match self.at.take() {
-            Some(at) => at,
-            None => match following(backend, self.only.as_ref(), None).await? {
-                Some(first) => (first, None),
-                None => return Ok(VecDeque::new()),
-            },
+        let Some((namespace, cursor)) = self.pages.next(backend).await? else {
+            return Ok(VecDeque::new());
         };
         let filter = BudgetFilter { namespace: namespace.clone(), scope: None };
         let page = backend.ask(ListBudgets { filter, cursor, limit }).await?;
-        self.at = match page.next_cursor {
-            Some(cursor) => Some((namespace, Some(cursor))),
-            None => following(backend, self.only.as_ref(), Some(namespace))
-                .await?
-                .map(|next| (next, None)),
-        };
+        self.pages.passed(backend, namespace, page.next_cursor).await?;
         Ok(page.items.into_iter().map(|budget| budget.budget_id).collect())
     }
+}
+
+/// Takes ledgers of executions away that are gone: whether that were most of these.
+async fn sweep(
+    backend: &dyn Backend,
+    id: BudgetId,
+    spenders: Vec<ExecutionId>,
+) -> Result<bool, EngineError> {
+    let looked_at = spenders.len();
+    let gone = disown_gone(backend, id, spenders).await?;
+    Ok(gone as usize * 2 > looked_at)
 }
 
 fn said(Miscounted { dimension, used, counted }: &Miscounted) -> String {

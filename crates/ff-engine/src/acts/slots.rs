@@ -10,15 +10,12 @@ use ff_core::operation::{Command, ConfirmAdmission, Confirmed, HeldBy, Operation
 use ff_core::read::{Describe, LeasesOf, ListedLease};
 use ff_core::state::SlotId;
 
-use super::namespaces::following;
+use super::namespaces::Pages;
 
 /// A walk over all leases.
 #[derive(Debug, Default)]
 pub struct SlotCheck {
-    /// Only in this one.
-    only: Option<Namespace>,
-    /// The namespace that it is at, and where in it.
-    at: Option<(Namespace, Option<String>)>,
+    pages: Pages,
 }
 
 /// A slot that a lease must hold.
@@ -29,7 +26,7 @@ struct Held {
 
 impl SlotCheck {
     pub fn new(only: Option<Namespace>) -> Self {
-        Self { only, at: None }
+        Self { pages: Pages::new(only) }
     }
 
     /// Looks at up to so many leases; with `repair` those that lack a slot get it again. The cursor of
@@ -40,26 +37,15 @@ impl SlotCheck {
         limit: u32,
         repair: bool,
     ) -> Result<Reconciled, EngineError> {
-        let (namespace, cursor) = match self.at.take() {
-            Some(at) => at,
-            None => match following(backend, self.only.as_ref(), None).await? {
-                Some(first) => (first, None),
-                None => return Ok(Reconciled::default()),
-            },
-        };
+        let mut done = Reconciled::default();
+        let Some((namespace, cursor)) = self.pages.next(backend).await? else { return Ok(done) };
         let leases =
             LeasesOf { namespace: namespace.clone(), worker_instance_id: None, cursor, limit };
         let page = backend.ask(leases).await?;
-        let mut done = Reconciled::default();
         done.found.checked = page.items.len() as u64;
-        self.at = match page.next_cursor {
-            Some(cursor) => Some((namespace, Some(cursor))),
-            None => following(backend, self.only.as_ref(), Some(namespace))
-                .await?
-                .map(|next| (next, None)),
-        };
+        self.pages.passed(backend, namespace, page.next_cursor).await?;
         compare(backend, page.items, repair, &mut done).await?;
-        done.next_cursor = self.at.as_ref().map(|(namespace, _)| namespace.to_string());
+        done.next_cursor = self.pages.place();
         Ok(done)
     }
 }

@@ -1,6 +1,5 @@
 //! Admission: claims ask the budgets and quota policies of what they take.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ff_core::backend::BackendExt;
@@ -13,7 +12,6 @@ use ff_core::operation::{
     ResetBudget, SetLane, SetNamespace, Submit, SubmitFlow, Task, UpdateBudget, UpdateQuotaPolicy,
     VoidAdmission,
 };
-use ff_core::policy::Policy;
 use ff_core::state::{
     Attached, BlockingReason, BudgetScope, EligibilityState, EnforcementMode, HardAction,
     LaneState, PublicState, SlotId, Standing,
@@ -23,17 +21,11 @@ use uuid::Uuid;
 
 use crate::fleet::set_lane;
 use crate::graphs::create_flow;
-use crate::limits::{budget, cap, limits_of, rate, spend, tick, usage};
+use crate::limits::{budget, cap, limits_of, rate, spend, tick, under, usage};
 use crate::waits::{signal, suspend, wildcard};
 use crate::world::{PATIENCE, World, cancel, code, complete, delay, lane, revoke};
 
 const PENDING: i64 = limits::SLOT_PENDING_MS.cast_signed();
-
-pub(super) fn under(world: &World, budgets: &[BudgetId], quota: Option<QuotaPolicyId>) -> Submit {
-    let attached = Attached::new(budgets.iter().copied(), quota);
-    let policy = Policy { attached, ..Policy::default() };
-    Submit { policy: Arc::new(policy), ..world.work() }
-}
 
 pub(super) async fn blocked(world: &World, id: ExecutionId, reason: BlockingReason) {
     let state = world.describe(id).await.state;

@@ -2,36 +2,29 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 
 use ff_core::backend::BackendExt;
 use ff_core::capability::Capabilities;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
-use ff_core::id::{BudgetId, ExecutionId, Namespace, QuotaPolicyId};
+use ff_core::id::{ExecutionId, Namespace, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::{
     Attach, ClaimForWorker, ClaimGrant, DeleteQuotaPolicy, IssueClaimGrant, ReportToAll, SetLane,
     SetNamespace, Spender, Submit, TakenSlots, UsageReported,
 };
-use ff_core::policy::Policy;
 use ff_core::read::ReadStanding;
-use ff_core::state::{Attached, BlockingReason, LaneState, PublicState, SlotId};
+use ff_core::state::{BlockingReason, LaneState, PublicState, SlotId};
 
 use crate::fleet::{block, register, set_lane};
 use crate::grants::{
     claim_granted, claim_resumed, grant_and_claim, instance, issue_grant, issue_reclaim, reclaim,
     worker,
 };
-use crate::limits::{amounts, budget, cap, key, rate, usage};
+use crate::limits::{amounts, budget, cap, key, rate, under, usage};
 use crate::world::{World, capabilities, code, delay, hold, lane};
 
 const GRANT_MS: u64 = 20_000;
-
-fn under(world: &World, budgets: &[BudgetId], quota: Option<QuotaPolicyId>) -> Submit {
-    let attached = Attached::new(budgets.iter().copied(), quota);
-    Submit { policy: Arc::new(Policy { attached, ..Policy::default() }), ..world.work() }
-}
 
 async fn holders(world: &World, id: QuotaPolicyId) -> Vec<SlotId> {
     world.describe_quota(id).await.holders.into_iter().map(|holder| holder.slot).collect()

@@ -13,10 +13,10 @@ use ff_core::policy::Policy;
 use ff_core::state::{BlockingReason, LaneState, LimitId, PublicState, QuotaSpec, SlotId};
 use tokio::task::JoinSet;
 
-use super::admission::{apply_for, blocked, holders, set_aside, slot, under};
+use super::admission::{apply_for, blocked, holders, set_aside, slot};
 use crate::fleet::set_lane;
 use crate::grants::grant_and_claim;
-use crate::limits::{ADMITTED, cap, check, rate};
+use crate::limits::{ADMITTED, cap, check, rate, under};
 use crate::waits::{signal, suspend, wildcard};
 use crate::world::{World, hold, lane};
 

@@ -1,21 +1,13 @@
 //! Explain where a limit keeps an execution back, or would: as the limit is now.
 
-use ff_core::id::{BudgetId, ExecutionId, QuotaPolicyId};
-use ff_core::operation::{
-    CreateBudget, DeleteQuotaPolicy, Submit, UpdateBudget, UpdateQuotaPolicy,
-};
-use ff_core::policy::Policy;
+use ff_core::id::{ExecutionId, QuotaPolicyId};
+use ff_core::operation::{CreateBudget, DeleteQuotaPolicy, UpdateBudget, UpdateQuotaPolicy};
 use ff_core::read::Cause;
-use ff_core::state::{Attached, PublicState};
+use ff_core::state::PublicState;
 
 use super::explain::explain;
-use crate::limits::{budget, cap, limits_of, rate, usage};
+use crate::limits::{budget, cap, limits_of, rate, under, usage};
 use crate::world::World;
-
-fn under(world: &World, budgets: &[BudgetId], quota: Option<QuotaPolicyId>) -> Submit {
-    let attached = Attached::new(budgets.iter().copied(), quota);
-    Submit { policy: Policy { attached, ..Policy::default() }.into(), ..world.work() }
-}
 
 /// Under a quota that somebody has filled: who, and who waits.
 async fn behind(world: &World, quota: QuotaPolicyId) -> (ExecutionId, ExecutionId) {

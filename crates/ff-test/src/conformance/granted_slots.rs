@@ -10,10 +10,10 @@ use ff_core::operation::{
 use ff_core::state::SlotId;
 use ff_engine::acts;
 
-use super::admission::{apply_for, holders, set_aside, slot, under};
+use super::admission::{apply_for, holders, set_aside, slot};
 use super::admission_by_name::for_worker;
 use crate::grants::grant_and_claim;
-use crate::limits::{cap, check, first_lease, rate, tick};
+use crate::limits::{cap, check, first_lease, rate, tick, under};
 use crate::world::World;
 
 const SHORT_MS: u64 = 1_000;

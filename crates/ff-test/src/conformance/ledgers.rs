@@ -1,29 +1,34 @@
 //! Usage of budgets against the ledgers of executions, whose sum it is.
 
 use ff_core::backend::BackendExt;
-use ff_core::id::{BudgetId, ExecutionId};
-use ff_core::limits::LEDGER_ATTEMPTS;
+use ff_core::error::Code;
+use ff_core::id::{BudgetId, ExecutionId, Namespace};
+use ff_core::limits::{DISOWN_BATCH, LEDGER_ATTEMPTS};
 use ff_core::operation::{
-    BudgetRecounted, Command, RecountBudget, ReleaseBudget, ReportUsage, ResetBudget, Settled,
-    Spender,
+    Attach, Command, Delete, DisownUsage, RecountBudget, ReleaseBudget, ReportUsage, ResetBudget,
+    SetLane, SetNamespace, Settled, Spender, Task, Verdict,
 };
 use ff_core::read::{LedgerRead, ReadLedger};
+use ff_core::state::{Attached, LaneState};
+use ff_engine::acts::LedgerCheck;
 
-use crate::limits::{amounts, budget, spend, usage, worked};
+use crate::fleet::set_lane;
+use crate::limits::{amounts, budget, spend, under, usage, worked};
+use crate::sound;
 use crate::world::World;
 
 /// More than one step takes.
 const MANY: usize = 600;
 
-async fn step(world: &World, budget_id: BudgetId) -> BudgetRecounted {
-    world.act(RecountBudget { budget_id, repair: false }).await
+async fn step(world: &World, budget_id: BudgetId) -> Verdict {
+    world.act(RecountBudget { budget_id, repair: false }).await.verdict
 }
 
 /// Until it is decided.
-async fn recounted(world: &World, id: BudgetId) -> BudgetRecounted {
+async fn recounted(world: &World, id: BudgetId) -> Verdict {
     loop {
         match step(world, id).await {
-            BudgetRecounted::More => {}
+            Verdict::More => {}
             decided => return decided,
         }
     }
@@ -40,19 +45,19 @@ async fn spend_all(world: &World, id: BudgetId, spenders: &[ExecutionId]) {
 
 pub async fn usage_is_the_sum_of_ledgers(world: &World) {
     let id = world.budget(budget(&[("tokens", 0, 0)])).await;
-    assert_eq!(step(world, id).await, BudgetRecounted::Sound, "nothing is used");
+    assert_eq!(step(world, id).await, Verdict::Sound, "nothing is used");
     let (first, second) = (world.somebody(), world.submit(world.work()).await);
     world.act(spend(id, first, &[("tokens", 5), ("calls", 1)])).await;
     world.act(worked(id, second, &[("tokens", 7)])).await;
     world.act(usage(id, &[("tokens", 11)])).await;
-    assert_eq!(step(world, id).await, BudgetRecounted::Sound);
+    assert_eq!(step(world, id).await, Verdict::Sound);
     let release = ReleaseBudget { budget_id: id, execution_id: first };
     assert_eq!(world.act(release).await, Settled::Done);
-    assert_eq!(step(world, id).await, BudgetRecounted::Sound);
+    assert_eq!(step(world, id).await, Verdict::Sound);
     world.act(ResetBudget { budget_id: id }).await;
-    assert_eq!(step(world, id).await, BudgetRecounted::Sound, "earlier ledgers are void");
+    assert_eq!(step(world, id).await, Verdict::Sound, "earlier ledgers are void");
     world.act(spend(id, second, &[("tokens", 2)])).await;
-    assert_eq!(step(world, id).await, BudgetRecounted::Sound);
+    assert_eq!(step(world, id).await, Verdict::Sound);
     assert_eq!(world.used(id).await, amounts(&[("calls", 0), ("tokens", 2)]));
 }
 
@@ -60,16 +65,16 @@ pub async fn what_is_counted_meanwhile_is_no_difference(world: &World) {
     let id = world.budget(budget(&[("tokens", 0, 0)])).await;
     let spenders: Vec<_> = (0..MANY).map(|_| world.somebody()).collect();
     spend_all(world, id, &spenders).await;
-    assert_eq!(step(world, id).await, BudgetRecounted::More, "they are more than a step takes");
+    assert_eq!(step(world, id).await, Verdict::More, "they are more than a step takes");
     let (passed, ahead) = (spenders[0], spenders[MANY - 1]);
     // More of both, some of both given back, and some that are new.
     spend_all(world, id, &[passed, ahead, world.somebody()]).await;
     for execution_id in [spenders[1], spenders[MANY - 2]] {
         world.act(ReleaseBudget { budget_id: id, execution_id }).await;
     }
-    assert_eq!(recounted(world, id).await, BudgetRecounted::Sound);
+    assert_eq!(recounted(world, id).await, Verdict::Sound);
     assert_eq!(world.used(id).await, amounts(&[("tokens", MANY as u64 + 1)]));
-    assert_eq!(recounted(world, id).await, BudgetRecounted::Sound, "and from the beginning");
+    assert_eq!(recounted(world, id).await, Verdict::Sound, "and from the beginning");
 }
 
 pub async fn many_who_report_at_once_are_no_difference(world: &World) {
@@ -83,7 +88,7 @@ pub async fn many_who_report_at_once_are_no_difference(world: &World) {
     };
     let looks = async {
         for _ in 0..40 {
-            assert_eq!(recounted(world, id).await, BudgetRecounted::Sound);
+            assert_eq!(recounted(world, id).await, Verdict::Sound);
         }
     };
     tokio::join!(reports(some), reports(others), looks);
@@ -142,4 +147,130 @@ pub async fn the_newest_attempts_are_told_apart(world: &World) {
         (3..most + 3).collect::<Vec<_>>()
     );
     assert_eq!(found.other, amounts(&[("tokens", 4)]));
+}
+
+/// Three budgets: one that nothing is under, that of lane `work` and that of the namespace.
+async fn budgets(world: &World) -> [BudgetId; 3] {
+    let mut made = Vec::new();
+    for _ in 0..3 {
+        made.push(world.budget(budget(&[("tokens", 0, 0)])).await);
+    }
+    let attach = |id| Attach { budget_ids: Some(vec![id]), quota_policy_id: None };
+    let lane = set_lane("work", LaneState::Active);
+    world.act(SetLane { attach: attach(made[1]), ..lane }).await;
+    let (namespace, attach) = (Namespace::default(), attach(made[2]));
+    let (retention, expected_revision) = (None, None);
+    world.act(SetNamespace { namespace, attach, retention, expected_revision }).await;
+    made.try_into().expect("three")
+}
+
+/// It names the execution no more, and counts what it used.
+async fn is_nobodys(world: &World, budget_id: BudgetId, gone: ExecutionId, used: u64) {
+    assert_eq!(ledger(world, budget_id, gone).await, LedgerRead::default());
+    let release = ReleaseBudget { budget_id, execution_id: gone };
+    assert_eq!(
+        world.act(release).await,
+        Settled::AlreadySatisfied,
+        "there is nothing to give back"
+    );
+    assert_eq!(world.used(budget_id).await, amounts(&[("tokens", used)]));
+}
+
+pub async fn what_a_removed_execution_used_is_nobodys(world: &World) {
+    let budgets = budgets(world).await;
+    let other = world.submit(world.work_on("elsewhere")).await;
+    let task = world.start(under(world, &budgets[..1], None)).await;
+    for id in budgets {
+        world.act(worked(id, task.execution_id, &[("tokens", 3)])).await;
+        world.act(worked(id, other, &[("tokens", 4)])).await;
+    }
+    world.complete(&task).await.expect("completed");
+    let Task { execution_id, .. } = task;
+    assert_eq!(ledger(world, budgets[0], execution_id).await.usage, amounts(&[("tokens", 3)]));
+    world.act(Delete { execution_id }).await;
+    for id in budgets {
+        is_nobodys(world, id, execution_id, 7).await;
+        assert_eq!(ledger(world, id, other).await.usage, amounts(&[("tokens", 4)]));
+    }
+    // What was used is told, whatever has become of it, and is given back no more.
+    world.act(worked(budgets[0], execution_id, &[("tokens", 1)])).await;
+    assert_eq!(world.used(budgets[0]).await, amounts(&[("tokens", 8)]));
+}
+
+pub async fn what_members_of_a_removed_flow_used_is_nobodys(world: &World) {
+    let [of_flow, of_lane, _] = budgets(world).await;
+    let mut drawing = world.draw(&["a", "b", "c"], &["a>b", "b>c"]);
+    drawing.submit.flow.attached = Attached::new([of_flow], None);
+    let drawn = world.submit_flow(drawing).await;
+    for name in ["a", "b", "c"] {
+        world.run(&drawn, name).await;
+        for id in [of_flow, of_lane] {
+            world.act(worked(id, drawn.id(name), &[("tokens", 2)])).await;
+        }
+    }
+    world.act(Delete { execution_id: drawn.id("b") }).await;
+    is_nobodys(world, of_flow, drawn.id("b"), 6).await;
+    assert_eq!(ledger(world, of_flow, drawn.id("c")).await.usage, amounts(&[("tokens", 2)]));
+    world.backend.delete_flow(drawn.flow_id).await.expect("removed");
+    for id in [of_flow, of_lane] {
+        for name in ["a", "b", "c"] {
+            is_nobodys(world, id, drawn.id(name), 6).await;
+        }
+    }
+}
+
+pub async fn what_time_removes_is_nobodys(world: &World) {
+    let [_, of_lane, of_namespace] = budgets(world).await;
+    let mut ended = Vec::new();
+    for _ in 0..5 {
+        let task = world.finish(world.work_with(r#"{"retention":{"success_ms":1000}}"#)).await;
+        for id in [of_lane, of_namespace] {
+            world.act(worked(id, task.execution_id, &[("tokens", 2)])).await;
+        }
+        ended.push(task.execution_id);
+    }
+    world.pass(1_001).await;
+    for execution_id in ended {
+        assert_eq!(world.find(execution_id).await, None);
+        for id in [of_lane, of_namespace] {
+            is_nobodys(world, id, execution_id, 10).await;
+        }
+    }
+}
+
+pub async fn a_step_disowns_so_many_and_no_more(world: &World) {
+    let id = world.budget(budget(&[("tokens", 0, 0)])).await;
+    let spenders: Vec<_> = (0..DISOWN_BATCH + 1).map(|_| world.somebody()).collect();
+    spend_all(world, id, &spenders).await;
+    let disown = |some: &[ExecutionId]| {
+        let execution_ids = some.to_vec();
+        DisownUsage { budget_id: id, execution_ids }
+    };
+    for many in [&spenders[..0], &spenders] {
+        world.refuses_on(id, disown(many), Code::InvalidInput).await;
+    }
+    let (most, last) = spenders.split_at(DISOWN_BATCH);
+    for (some, ledgers) in [(most, DISOWN_BATCH), (most, 0), (last, 1)] {
+        assert_eq!(world.act(disown(some)).await.ledgers as usize, ledgers);
+    }
+    assert_eq!(step(world, id).await, Verdict::Sound);
+    assert_eq!(world.used(id).await, amounts(&[("tokens", spenders.len() as u64)]));
+}
+
+pub async fn what_is_left_of_strangers_is_found(world: &World) {
+    let id = world.budget(budget(&[("tokens", 0, 0)])).await;
+    let known = world.submit(world.work()).await;
+    // More than a step looks at, and nobody removes them.
+    let mut spenders: Vec<_> = (0..MANY).map(|_| world.somebody()).collect();
+    spend_all(world, id, &spenders).await;
+    world.act(worked(id, known, &[("tokens", 1)])).await;
+    let looked = sound::ledgers(&*world.backend, false).await.expect("a look");
+    assert_eq!(looked.found.violations, []);
+    assert_eq!(ledger(world, id, spenders[9]).await.usage, amounts(&[("tokens", 1)]));
+    let page = LedgerCheck::default().page(&*world.backend, 10, true).await.expect("a page");
+    assert_eq!((page.mended, page.next_cursor), (0, None), "it goes on while it finds some");
+    for gone in spenders.drain(..).step_by(50) {
+        is_nobodys(world, id, gone, MANY as u64 + 1).await;
+    }
+    assert_eq!(ledger(world, id, known).await.usage, amounts(&[("tokens", 1)]));
 }

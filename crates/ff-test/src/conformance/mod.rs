@@ -919,6 +919,11 @@ suite! { ($)
         many_who_report_at_once_are_no_difference
         what_each_attempt_used_is_told
         the_newest_attempts_are_told_apart
+        what_a_removed_execution_used_is_nobodys
+        what_members_of_a_removed_flow_used_is_nobodys
+        what_time_removes_is_nobodys
+        a_step_disowns_so_many_and_no_more
+        what_is_left_of_strangers_is_found
     }
     many_tails {
         a_hundred_tails_of_one_execution_all_wake

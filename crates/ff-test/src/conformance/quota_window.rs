@@ -15,10 +15,9 @@ use ff_core::state::{DueKind, PublicState, QuotaSpec};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use super::admission::under;
 use super::granted_slots::grant;
 use crate::grants::claim_granted;
-use crate::limits::{ADMITTED, check, confirm, first_lease, rate, tick};
+use crate::limits::{ADMITTED, check, confirm, first_lease, rate, tick, under};
 use crate::world::{PATIENCE, World};
 
 const SECOND: i64 = 1_000;

@@ -14,9 +14,9 @@ use ff_core::read::{Limited, ListLimited};
 use ff_core::state::{BlockingReason, LaneState, LimitId, PublicState};
 use ff_engine::LimitCheck;
 
-use super::admission::{blocked, under, used_up};
+use super::admission::{blocked, used_up};
 use crate::fleet::{block, register, set_lane};
-use crate::limits::{budget, cap};
+use crate::limits::{budget, cap, under};
 use crate::world::World;
 
 const BUDGET: BlockingReason = BlockingReason::WaitingForBudget;

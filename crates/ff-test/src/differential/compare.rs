@@ -70,7 +70,7 @@ fn without_number(reply: &Reply) -> Reply {
         Reply::SetTags(set) | Reply::SetFlowTags(set) => set.revision = 0,
         // Homes have no order among each other.
         Reply::Tick(ticked) => {
-            ticked.errands = ticked.errands.iter().flat_map(notice_by_notice).collect();
+            ticked.errands = ticked.errands.iter().flat_map(one_by_one).collect();
             ticked.errands.sort_by_cached_key(|errand| format!("{errand:?}"));
         }
         _ => {}
@@ -78,17 +78,28 @@ fn without_number(reply: &Reply) -> Reply {
     reply
 }
 
-/// A store that ticks one thing after another tells a worker of each by itself.
-fn notice_by_notice(errand: &Errand) -> Vec<Errand> {
-    let Errand::Tell { namespace, worker_instance_id, notices } = errand else {
-        return vec![errand.clone()];
-    };
-    let tell = |notice: &CancelNotice| Errand::Tell {
-        namespace: namespace.clone(),
-        worker_instance_id: worker_instance_id.clone(),
-        notices: vec![notice.clone()],
-    };
-    notices.iter().map(tell).collect()
+/// A store that ticks one thing after another tells of each by itself.
+fn one_by_one(errand: &Errand) -> Vec<Errand> {
+    match errand {
+        Errand::Tell { namespace, worker_instance_id, notices } => {
+            let tell = |notice: &CancelNotice| Errand::Tell {
+                namespace: namespace.clone(),
+                worker_instance_id: worker_instance_id.clone(),
+                notices: vec![notice.clone()],
+            };
+            notices.iter().map(tell).collect()
+        }
+        Errand::Disown { namespace, lane, budget_ids, execution_ids } => {
+            let disown = |id: &ExecutionId| Errand::Disown {
+                namespace: namespace.clone(),
+                lane: lane.clone(),
+                budget_ids: budget_ids.clone(),
+                execution_ids: vec![*id],
+            };
+            execution_ids.iter().map(disown).collect()
+        }
+        other => vec![other.clone()],
+    }
 }
 
 fn same<T: PartialEq + Debug>(expected: &T, found: &T) -> Result<(), String> {

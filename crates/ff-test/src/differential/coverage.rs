@@ -86,13 +86,14 @@ pub const OPERATIONS: [&str; 42] = [
 /// The states of budgets, and the operations that act on one.
 const BUDGET_STATES: [&str; 6] =
     ["no budget", "unused", "used", "above a soft limit", "at a hard limit", "period over"];
-const BUDGET_OPERATIONS: [&str; 10] = [
+const BUDGET_OPERATIONS: [&str; 11] = [
     "create_budget",
     "update_budget",
     "report_usage",
     "report_usage_admin",
     "record_spend",
     "release_budget",
+    "disown_usage",
     "recount_budget",
     "reset_budget",
     "delete_budget",

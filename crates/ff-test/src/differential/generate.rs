@@ -157,7 +157,7 @@ impl Dice {
 
     fn operator(&mut self) -> Op {
         let target = self.target();
-        match self.below(39) {
+        match self.below(41) {
             0..2 => Op::Cancel(target),
             2..5 => Op::Revoke(target, self.maybe(40, Self::fence)),
             5..8 => Op::Hold(target),
@@ -169,7 +169,7 @@ impl Dice {
             20 => Op::CompleteByOperator(target),
             21 => Op::FailByOperator(target),
             22 => Op::DelayByOperator(target, self.pick(&[0, 100, 5_000])),
-            23 | 28 | 29 => Op::Expire(target),
+            23 | 28 | 29 | 39 | 40 => Op::Expire(target),
             24..26 | 34 => Op::Promote(target),
             _ => Op::MarkLeaseExpired(target),
         }
@@ -249,8 +249,8 @@ impl Dice {
 
     fn admission(&mut self) -> AdmitOp {
         let (budget, quota) = (self.below(3), self.below(3));
-        match self.below(20) {
-            5..7 => AdmitOp::Grant {
+        match self.below(23) {
+            5..7 | 20..23 => AdmitOp::Grant {
                 of: self.admitted(),
                 quota: self.maybe(60, |_| quota),
                 ttl_ms: self.pick(&[0, 1, 1_000, 20_000]),
@@ -442,7 +442,11 @@ impl Dice {
                     _ => LimitOp::Report(report),
                 }
             }
-            18..21 => LimitOp::ReleaseBudget { budget, target: self.target() },
+            18..20 => LimitOp::ReleaseBudget { budget, target: self.target() },
+            20 => {
+                let targets = (0..=self.below(3)).map(|_| self.target()).collect();
+                LimitOp::Disown { budget, targets }
+            }
             21..23 => LimitOp::ResetBudget { budget },
             _ => LimitOp::DeleteBudget { budget: self.below(12) },
         }

@@ -7,9 +7,9 @@ use ff_core::id::{
 };
 use ff_core::operation::{
     Admission, CheckAdmission, Command, ConfirmAdmission, CreateBudget, CreateQuotaPolicy,
-    DeleteBudget, DeleteQuotaPolicy, HeldBy, RecordSpend, RecountBudget, ReleaseAdmission,
-    ReleaseBudget, Reply, ReportUsage, ReportUsageAdmin, ResetBudget, SlotEnd, Spender,
-    UpdateBudget, UpdateQuotaPolicy,
+    DeleteBudget, DeleteQuotaPolicy, DisownUsage, HeldBy, RecordSpend, RecountBudget,
+    ReleaseAdmission, ReleaseBudget, Reply, ReportUsage, ReportUsageAdmin, ResetBudget, SlotEnd,
+    Spender, UpdateBudget, UpdateQuotaPolicy,
 };
 use ff_core::state::{BudgetScope, EnforcementMode, HardAction, QuotaSpec, SlotId, SoftAction};
 use uuid::Uuid;
@@ -40,6 +40,10 @@ pub enum LimitOp {
     ReleaseBudget {
         budget: usize,
         target: Target,
+    },
+    Disown {
+        budget: usize,
+        targets: Vec<Target>,
     },
     RecountBudget {
         budget: usize,
@@ -216,6 +220,10 @@ impl Limited {
             LimitOp::Report(report) => report.command(self.budget(report.budget), id),
             LimitOp::ReleaseBudget { budget, target } => {
                 ReleaseBudget { budget_id: self.budget(*budget), execution_id: id(*target) }.into()
+            }
+            LimitOp::Disown { budget, targets } => {
+                let execution_ids = targets.iter().map(|target| id(*target)).collect();
+                DisownUsage { budget_id: self.budget(*budget), execution_ids }.into()
             }
             LimitOp::RecountBudget { budget, repair } => {
                 RecountBudget { budget_id: self.budget(*budget), repair: *repair }.into()

@@ -23,6 +23,18 @@ pub struct Plan {
     pub length: usize,
 }
 
+impl Plan {
+    fn sequences(&self) -> u64 {
+        self.operations.div_ceil(self.length) as u64
+    }
+
+    /// The sequences behind these, of so many operations.
+    #[must_use]
+    pub fn following(self, operations: usize) -> Self {
+        Self { seed: self.seed + self.sequences(), operations, ..self }
+    }
+}
+
 /// Sequences under way at a time: each waits for its store most of the time.
 const AT_ONCE: usize = 8;
 
@@ -50,7 +62,7 @@ where
     F: Future<Output = World> + Send,
 {
     let mut coverage = Coverage::default();
-    let sequences = plan.operations.div_ceil(plan.length) as u64;
+    let sequences = plan.sequences();
     loop {
         let n = taken.fetch_add(1, Ordering::Relaxed);
         if n >= sequences {

@@ -2,8 +2,10 @@
 //!
 //! A walk that takes several steps keeps its place and its sums in the record. Whatever changes a
 //! ledger that it has passed changes the sums as well, so that what others count meanwhile is no
-//! difference. A difference is told only by a step that writes: a store may have read the record
-//! before the rows, and a write is made only if the record is still the same.
+//! difference. It goes from the end to the beginning, as those do who take the places of ledgers that
+//! are gone: so whoever takes away what it has passed moves nobody out of its sight. A difference is
+//! told only by a step that writes: a store may have read the record before the rows, and a write is
+//! made only if the record is still the same.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +18,8 @@ use super::draft::{BudgetDraft, existing};
 use super::ledger;
 use crate::id::{Dimension, ExecutionId};
 use crate::limits;
-use crate::operation::{BudgetRecounted, Miscounted, RecountBudget};
-use crate::state::{Budget, Recount};
+use crate::operation::{BudgetRecounted, Miscounted, RecountBudget, Verdict};
+use crate::state::{Budget, LedgerPages, Recount};
 use crate::time::TimestampMs;
 
 pub(in super::super) fn recount(
@@ -28,33 +30,51 @@ pub(in super::super) fn recount(
     let mut draft = BudgetDraft::of(existing(facts, op.budget_id)?, now)?;
     // A period that is over has no usage. A look does not end it.
     if draft.body.is_over(now) {
-        return Ok(Step::unchanged(BudgetRecounted::Sound));
+        let verdict = Verdict::Sound;
+        return Ok(Step::unchanged(BudgetRecounted { verdict, spenders: Vec::new() }));
     }
     let before = draft.body.recount.take();
     let is_kept = before.is_some();
-    let begin = Recount { next: draft.body.ledgers.current, sums: BTreeMap::new() };
+    let LedgerPages { current: first, next, .. } = draft.body.ledgers;
+    let begin = Recount { before: next, sums: BTreeMap::new() };
     let mut recount = before.unwrap_or_else(|| begin.clone());
-    let end = recount.next.saturating_add(limits::RECOUNT_PAGES).min(draft.body.ledgers.next);
-    for id in listed(facts, &draft, recount.next, end)? {
-        let found = ledger::find(facts, &draft, id)?;
+    let to = recount.before.min(next);
+    let from = to.saturating_sub(limits::RECOUNT_PAGES).max(first);
+    let spenders = listed(facts, &draft, from, to)?;
+    for id in &spenders {
+        let found = ledger::find(facts, &draft, *id)?;
         recount.add(found.iter().flat_map(|ledger| &ledger.amounts));
     }
-    recount.next = end;
-    if end < draft.body.ledgers.next {
+    recount.before = from;
+    let verdict = if from > first {
         draft.body.recount = Some(recount);
-        return Ok(draft.close(BudgetRecounted::More));
-    }
-    let wrong = draft.body.compare(&recount.sums);
+        Verdict::More
+    } else {
+        let again = (!op.repair && !is_kept).then_some(begin);
+        conclude(&mut draft.body, &recount.sums, op.repair, again)
+    };
+    Ok(draft.close(BudgetRecounted { verdict, spenders }))
+}
+
+/// All ledgers have been summed up. Unless that is to be repaired, a difference is told by a walk that has
+/// written: `again` is how another one begins.
+fn conclude(
+    budget: &mut Budget,
+    sums: &BTreeMap<Dimension, u64>,
+    repair: bool,
+    again: Option<Recount>,
+) -> Verdict {
+    let wrong = budget.compare(sums);
     if wrong.is_empty() {
-        return Ok(draft.close(BudgetRecounted::Sound));
+        return Verdict::Sound;
     }
-    if op.repair {
-        draft.body.count_as(&recount.sums);
-    } else if !is_kept {
-        draft.body.recount = Some(begin);
-        return Ok(draft.close(BudgetRecounted::More));
+    if repair {
+        budget.count_as(sums);
+    } else if again.is_some() {
+        budget.recount = again;
+        return Verdict::More;
     }
-    Ok(draft.close(BudgetRecounted::Wrong(wrong)))
+    Verdict::Wrong(wrong)
 }
 
 /// The executions that some pages name. Asks for all that is to be read of them.
@@ -117,14 +137,14 @@ impl Recount {
 
     /// Something was added to a ledger that a page names.
     pub(super) fn note_added(&mut self, page: u64, amounts: &BTreeMap<Dimension, u64>) {
-        if page < self.next {
+        if page >= self.before {
             self.add(amounts.iter());
         }
     }
 
     /// A ledger that a page named is gone.
     pub(super) fn note_removed(&mut self, page: u64, amounts: &BTreeMap<Dimension, u64>) {
-        if page < self.next {
+        if page >= self.before {
             for (dimension, amount) in amounts {
                 let sum = self.sums.entry(dimension.clone()).or_default();
                 *sum = sum.saturating_sub(*amount);

@@ -1,4 +1,4 @@
-//! The rules of usage: counted, refused, given back.
+//! The rules of usage: counted, or refused.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::error::Refusal;
 use crate::event::{EventData, EventKind};
 use crate::id::Dimension;
 use crate::limits;
-use crate::operation::{ReleaseBudget, Report, Settled, UsageReported};
+use crate::operation::{Report, UsageReported};
 use crate::state::{
     Breach, BreachKind, Counter, EnforcementMode, HardAction, LastBreach, SoftAction,
 };
@@ -147,25 +147,6 @@ fn answer(found: Vec<Found>) -> UsageReported {
         Some((BreachKind::Soft, breach)) => UsageReported::SoftBreach(breach),
         None => UsageReported::Ok,
     }
-}
-
-pub(in super::super) fn release(
-    facts: &impl Facts,
-    op: &ReleaseBudget,
-    now: TimestampMs,
-) -> Result<Step<Settled>, Halt> {
-    check_partition(op.execution_id, &facts.settings().partitions)?;
-    let mut draft = BudgetDraft::existing(facts, op.budget_id, now)?;
-    let Some(found) = ledger::find(facts, &draft, op.execution_id)? else {
-        return Ok(draft.close(Settled::AlreadySatisfied));
-    };
-    for (dimension, amount) in &found.amounts {
-        let counter = draft.body.dimensions.entry(dimension.clone()).or_default();
-        counter.used = counter.used.saturating_sub(*amount);
-        counter.attributed = counter.attributed.saturating_sub(*amount);
-    }
-    ledger::remove(facts, &mut draft, op.execution_id, &found)?;
-    Ok(draft.close(Settled::Done))
 }
 
 #[cfg(test)]

@@ -8,13 +8,19 @@ use std::collections::VecDeque;
 use ff_core::backend::{Backend, BackendExt};
 use ff_core::disown::disown_gone;
 use ff_core::error::{Code, EngineError};
-use ff_core::id::{BudgetId, ExecutionId, Namespace};
+use ff_core::id::{BudgetId, Namespace};
 use ff_core::operation::{
     BudgetRecounted, Miscounted, Operation, Reconciled, RecountBudget, Verdict,
 };
 use ff_core::read::{BudgetFilter, ListBudgets};
 
 use super::namespaces::Pages;
+
+/// Ledgers after which a page ends, since a store at rest is to be left alone. Those that are taken away
+/// do not count.
+const LEDGERS: usize = 1024;
+/// Budgets that make a step together: each looks at up to 512 ledgers.
+const BUDGETS: usize = 2;
 
 /// A walk over all budgets.
 #[derive(Debug, Default)]
@@ -43,41 +49,39 @@ impl LedgerCheck {
             self.open = self.next(backend, limit).await?;
             done.found.checked = self.open.len() as u64;
         }
-        let mut left = limit as usize;
-        let mut turn: Vec<_> = self.open.drain(..self.open.len().min(left)).collect();
-        while !turn.is_empty() {
-            left -= turn.len();
-            let mut again = self.step(backend, turn, repair, &mut done).await?;
-            let later = again.split_off(again.len().min(left));
-            self.open.extend(later);
-            turn = again;
+        let (mut left, mut looked_at) = (limit as usize, 0);
+        while left > 0 && looked_at < LEDGERS && !self.open.is_empty() {
+            let ids: Vec<_> = self.open.drain(..self.open.len().min(left).min(BUDGETS)).collect();
+            left -= ids.len();
+            looked_at += self.step(backend, ids, repair, &mut done).await?;
         }
         let open = self.open.front().map(BudgetId::to_string);
         done.next_cursor = open.or_else(|| self.pages.place());
         Ok(done)
     }
 
-    /// One step for each of these: the budgets with which it is worth to go on at once, since most of what
-    /// was looked at was of executions that are gone.
+    /// One step for each of these: how many ledgers stay that were looked at.
     async fn step(
         &mut self,
         backend: &dyn Backend,
         ids: Vec<BudgetId>,
         repair: bool,
         done: &mut Reconciled,
-    ) -> Result<Vec<BudgetId>, EngineError> {
+    ) -> Result<usize, EngineError> {
         let recount = |id: &BudgetId| RecountBudget { budget_id: *id, repair }.into();
         let replies = backend.apply(ids.iter().map(recount).collect()).await;
-        let mut again = Vec::new();
+        let mut stay = 0;
         for (id, reply) in ids.into_iter().zip(replies) {
             let BudgetRecounted { verdict, spenders } = match reply.and_then(RecountBudget::reply) {
                 Ok(recounted) => recounted,
                 Err(error) if error.code() == Code::BudgetNotFound => continue,
                 Err(error) => return Err(error),
             };
-            let most_were_gone = repair && sweep(backend, id, spenders).await?;
+            stay += spenders.len();
+            if repair {
+                stay -= disown_gone(backend, id, spenders).await? as usize;
+            }
             match verdict {
-                Verdict::More if most_were_gone => again.push(id),
                 Verdict::More => self.open.push_back(id),
                 Verdict::Sound => {}
                 Verdict::Wrong(wrong) => {
@@ -86,7 +90,7 @@ impl LedgerCheck {
                 }
             }
         }
-        Ok(again)
+        Ok(stay)
     }
 
     /// The next budgets.
@@ -103,17 +107,6 @@ impl LedgerCheck {
         self.pages.passed(backend, namespace, page.next_cursor).await?;
         Ok(page.items.into_iter().map(|budget| budget.budget_id).collect())
     }
-}
-
-/// Takes ledgers of executions away that are gone: whether that were most of these.
-async fn sweep(
-    backend: &dyn Backend,
-    id: BudgetId,
-    spenders: Vec<ExecutionId>,
-) -> Result<bool, EngineError> {
-    let looked_at = spenders.len();
-    let gone = disown_gone(backend, id, spenders).await?;
-    Ok(gone as usize * 2 > looked_at)
 }
 
 fn said(Miscounted { dimension, used, counted }: &Miscounted) -> String {

@@ -274,3 +274,21 @@ pub async fn what_is_left_of_strangers_is_found(world: &World) {
     }
     assert_eq!(ledger(world, id, known).await.usage, amounts(&[("tokens", 1)]));
 }
+
+pub async fn a_page_ends_when_it_has_looked_at_many(world: &World) {
+    let spenders: Vec<_> = (0..MANY).map(|_| world.somebody()).collect();
+    for _ in 0..3 {
+        let id = world.budget(budget(&[("tokens", 0, 0)])).await;
+        spend_all(world, id, &spenders).await;
+    }
+    let (mut check, mut pages) = (LedgerCheck::default(), 0);
+    loop {
+        pages += 1;
+        let page = check.page(&*world.backend, 100, false).await.expect("a page");
+        assert_eq!(page.found.violations, []);
+        if page.next_cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages, 2, "the first leaves the third budget and what is left of the others");
+}

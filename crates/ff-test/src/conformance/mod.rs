@@ -924,6 +924,7 @@ suite! { ($)
         what_time_removes_is_nobodys
         a_step_disowns_so_many_and_no_more
         what_is_left_of_strangers_is_found
+        a_page_ends_when_it_has_looked_at_many
     }
     many_tails {
         a_hundred_tails_of_one_execution_all_wake

@@ -8,7 +8,7 @@ use ff_core::event::EventKind;
 use ff_core::id::{DocumentId, ExecutionId, Home, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::{
-    CreateBudget, CreatePendingWaitpoint, ExpireExecution, Fired, MarkLeaseExpired, NotDue,
+    CreateBudget, CreatePendingWaitpoint, Errand, ExpireExecution, Fired, MarkLeaseExpired, NotDue,
     PromoteDelayed, RegisterWorker, Submit, Suspend, SuspendTimeout, Tick, Ticked,
 };
 use ff_core::policy::Policy;
@@ -109,9 +109,17 @@ pub async fn what_is_due_after_a_transition_is_more(world: &World) {
         Ticked { fired: vec![(DueKind::ExecutionDeadline, 1)], more: true, ..Ticked::default() }
     );
     let ticked = world.act(tick(10)).await;
+    let Submit { namespace, lane, .. } = world.work();
+    let (budget_ids, execution_ids) = (Vec::new(), vec![id]);
+    let disown = Errand::Disown { namespace, lane, budget_ids, execution_ids };
     assert_eq!(
         ticked,
-        Ticked { fired: vec![(DueKind::RetentionTrimmer, 1)], more: false, ..Ticked::default() }
+        Ticked {
+            fired: vec![(DueKind::RetentionTrimmer, 1)],
+            more: false,
+            errands: vec![disown],
+            ..Ticked::default()
+        }
     );
     assert_eq!(world.find(id).await, None);
 }

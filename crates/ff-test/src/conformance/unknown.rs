@@ -10,10 +10,11 @@ use ff_core::id::{
 };
 use ff_core::operation::{
     AdmissionVoided, AdvanceBulk, AttachBudget, BudgetErrand, BulkWish, ChangePriority,
-    ClaimAdmitted, Command, Delete, DeleteBudget, DeleteKey, DeleteQuotaPolicy, EndForBudget,
-    ExpireExecution, Fired, GrantAdmitted, MarkLeaseExpired, NotDue, PromoteDelayed, RecountBudget,
-    Release, ReleaseAdmission, ReleaseBudget, Replay, Reply, ResetBudget, SetBulk, SettleBudget,
-    SettleSlots, SettleWaking, Task, Tick, Unblock, UpdateBudget, UpdateQuotaPolicy, VoidAdmission,
+    ClaimAdmitted, Command, Delete, DeleteBudget, DeleteKey, DeleteQuotaPolicy, DisownUsage,
+    EndForBudget, ExpireExecution, Fired, GrantAdmitted, MarkLeaseExpired, NotDue, PromoteDelayed,
+    RecountBudget, Release, ReleaseAdmission, ReleaseBudget, Replay, Reply, ResetBudget, SetBulk,
+    SettleBudget, SettleSlots, SettleWaking, Task, Tick, Unblock, UpdateBudget, UpdateQuotaPolicy,
+    VoidAdmission,
 };
 use ff_core::read::{
     ListAttempts, ListEvents, ReadContext, ReadState, ReadStream, ReadSummary, Tail,
@@ -146,7 +147,8 @@ fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
     let (quota_policy_id, slot) = (QuotaPolicyId::mint(), first_lease(id));
     let amount = [("tokens", 1)];
     let done = BudgetErrand::Attach;
-    let budgets: [(_, Command); 9] = [
+    let execution_ids = vec![id];
+    let budgets: [(_, Command); 10] = [
         ("settle_budget", SettleBudget { budget_id, done }.into()),
         ("update_budget", UpdateBudget::new(budget_id).into()),
         ("report_usage", worked(budget_id, id, &amount).into()),
@@ -154,10 +156,10 @@ fn limits(world: &World) -> Vec<(&'static str, Command, Code)> {
         ("record_spend", spend(budget_id, id, &amount).into()),
         ("release_budget", ReleaseBudget { budget_id, execution_id: id }.into()),
         ("recount_budget", RecountBudget { budget_id, repair: true }.into()),
+        ("disown_usage", DisownUsage { budget_id, execution_ids: execution_ids.clone() }.into()),
         ("reset_budget", ResetBudget { budget_id }.into()),
         ("delete_budget", DeleteBudget { budget_id }.into()),
     ];
-    let execution_ids = vec![id];
     let quotas: [(_, Command); 6] = [
         (
             "settle_waking",

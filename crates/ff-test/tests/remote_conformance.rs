@@ -76,6 +76,7 @@ const LEFT_OUT: &[(&str, &[&str], &str)] = &[
     ),
     ("heartbeat", &["waiting_ends_with_news"], STANDING_CLOCK),
     ("lanes", &["credit_from_earlier_claims_counts"], LEASE_IDS),
+    ("ledgers", &["what_was_used_is_told_whatever_has_become_of_it"], SPENDER),
     ("quotas", &["a_pending_slot_past_its_time_is_noted_and_kept"], INSIDE),
     ("quotas", &["a_higher_cap_wakes_as_many_as_it_admits"], WHOLE_ACT),
     (

@@ -2,14 +2,14 @@
 
 use ff_core::backend::BackendExt;
 use ff_core::error::Code;
-use ff_core::id::{BudgetId, ExecutionId, Namespace};
+use ff_core::id::{BudgetId, ExecutionId, LaneId, Namespace};
 use ff_core::limits::{DISOWN_BATCH, LEDGER_ATTEMPTS};
 use ff_core::operation::{
     Attach, Command, Delete, DisownUsage, RecountBudget, ReleaseBudget, ReportUsage, ResetBudget,
     SetLane, SetNamespace, Settled, Spender, Task, Verdict,
 };
-use ff_core::read::{LedgerRead, ReadLedger};
-use ff_core::state::{Attached, LaneState};
+use ff_core::read::{LedgerRead, ReadLaneStanding, ReadLedger};
+use ff_core::state::{Attached, LaneState, Standing};
 use ff_engine::acts::LedgerCheck;
 
 use crate::fleet::set_lane;
@@ -164,6 +164,18 @@ async fn budgets(world: &World) -> [BudgetId; 3] {
     made.try_into().expect("three")
 }
 
+pub async fn a_lane_stands_under_its_namespaces_limits_and_its_own(world: &World) {
+    let [_, of_lane, of_namespace] = budgets(world).await;
+    for (lane, expected) in
+        [("work", vec![of_namespace, of_lane]), ("elsewhere", vec![of_namespace])]
+    {
+        let lane = LaneId::new(lane).expect("a lane");
+        let question = ReadLaneStanding { namespace: Namespace::default(), lane };
+        let standing = world.backend.ask(question).await.expect("an answer");
+        assert_eq!(standing, Standing { budget_ids: expected, ..Standing::default() });
+    }
+}
+
 /// It names the execution no more, and counts what it used.
 async fn is_nobodys(world: &World, budget_id: BudgetId, gone: ExecutionId, used: u64) {
     assert_eq!(ledger(world, budget_id, gone).await, LedgerRead::default());
@@ -192,9 +204,17 @@ pub async fn what_a_removed_execution_used_is_nobodys(world: &World) {
         is_nobodys(world, id, execution_id, 7).await;
         assert_eq!(ledger(world, id, other).await.usage, amounts(&[("tokens", 4)]));
     }
-    // What was used is told, whatever has become of it, and is given back no more.
-    world.act(worked(budgets[0], execution_id, &[("tokens", 1)])).await;
-    assert_eq!(world.used(budgets[0]).await, amounts(&[("tokens", 8)]));
+}
+
+pub async fn what_was_used_is_told_whatever_has_become_of_it(world: &World) {
+    let id = world.budget(budget(&[("tokens", 0, 0)])).await;
+    let Task { execution_id, .. } = world.finish(world.work()).await;
+    world.act(Delete { execution_id }).await;
+    world.act(worked(id, execution_id, &[("tokens", 1)])).await;
+    assert_eq!(world.used(id).await, amounts(&[("tokens", 1)]));
+    let page = LedgerCheck::default().page(&*world.backend, 10, true).await.expect("a page");
+    assert_eq!(page.mended, 0);
+    is_nobodys(world, id, execution_id, 1).await;
 }
 
 pub async fn what_members_of_a_removed_flow_used_is_nobodys(world: &World) {

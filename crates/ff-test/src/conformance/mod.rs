@@ -919,7 +919,9 @@ suite! { ($)
         many_who_report_at_once_are_no_difference
         what_each_attempt_used_is_told
         the_newest_attempts_are_told_apart
+        a_lane_stands_under_its_namespaces_limits_and_its_own
         what_a_removed_execution_used_is_nobodys
+        what_was_used_is_told_whatever_has_become_of_it
         what_members_of_a_removed_flow_used_is_nobodys
         what_time_removes_is_nobodys
         a_step_disowns_so_many_and_no_more

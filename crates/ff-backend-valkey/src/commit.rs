@@ -8,7 +8,6 @@ use bytes::Bytes;
 use ff_core::error::EngineError;
 use ff_core::id::{Home, Namespace};
 use redis::{Cmd, Value};
-use uuid::Uuid;
 
 use crate::change::Changes;
 use crate::crowd::{self, Joint, Which};
@@ -35,7 +34,7 @@ const CHECK_ARGUMENTS: usize = 3;
 const STAGED_ROWS: usize = 256;
 
 /// For how long rows lie ready. A commit follows at once; without one they go by themselves.
-const STAGED_FOR: Duration = Duration::from_mins(10);
+const STAGED_FOR: Duration = Duration::from_mins(1);
 
 /// Parts of an execution or document beside its record, by the ends of their keys.
 const PARTS: [&str; 6] = ["payload", "results", "attempts", "beside", "streams", "tally"];
@@ -105,9 +104,8 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// `hash` is where they belong. Every try has a key of its own.
-    pub(crate) fn new(hash: &str, rows: Vec<(Vec<u8>, Bytes)>) -> Self {
-        Self { key: format!("{hash}:{}", Uuid::now_v7().simple()), rows }
+    pub(crate) const fn new(key: String, rows: Vec<(Vec<u8>, Bytes)>) -> Self {
+        Self { key, rows }
     }
 
     async fn lay_ready(&self, shared: &Shared, home: &Home) -> Result<(), EngineError> {

@@ -543,7 +543,7 @@ impl<'a> Draft<'a> {
 
     /// Rows of a new record that are too many for one call are laid ready before it.
     fn stage(&mut self, hash: String, rows: Vec<(Vec<u8>, Bytes)>) {
-        let staged = Staged::new(&hash, rows);
+        let staged = Staged::new(self.keys.staged(&self.home), rows);
         self.sheet.group.checks.push(Check::staged(&staged));
         self.change(Kind::Move, hash, staged.key.clone());
         self.sheet.group.staged.push(staged);

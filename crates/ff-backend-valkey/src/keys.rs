@@ -6,6 +6,7 @@ use ff_core::id::{DocumentId, ExecutionId, Home, LaneId, Namespace, Subject};
 use ff_core::machine::DedupKey;
 use ff_core::state::{FrameMode, QueuePlace};
 use sha1::{Digest as _, Sha1};
+use uuid::Uuid;
 
 use crate::client::slot_of;
 
@@ -64,6 +65,11 @@ impl Keys {
     /// Rows beside the record of an execution or document.
     pub(crate) fn beside_of(&self, subject: &Subject) -> String {
         self.of(subject, "beside")
+    }
+
+    /// Rows that lie ready for a record that is to be made. Every try has a key of its own.
+    pub(crate) fn staged(&self, home: &Home) -> String {
+        format!("{}:staged:{home}:{}", self.prefix, Uuid::now_v7().simple())
     }
 
     /// How many executions that belong to a document are in which state.

@@ -258,9 +258,9 @@ async fn what_many_members_need_is_read_at_once() {
     assert_sound(&store).await;
 }
 
-/// How many arguments the longest call had since the log of calls was opened, and whether a function
-/// was called.
-fn longest_call(server: &Server, function: &str) -> (usize, bool) {
+/// How many arguments the longest call had since the log of calls was opened, and a key of rows that
+/// were laid ready.
+fn longest_call(server: &Server) -> (usize, Option<String>) {
     let log = server.pieces(&[b"SLOWLOG", b"GET", b"-1"]).unwrap();
     let log: Vec<_> = log.iter().map(|piece| String::from_utf8_lossy(piece)).collect();
     let left_out = |piece: &str| {
@@ -268,7 +268,9 @@ fn longest_call(server: &Server, function: &str) -> (usize, bool) {
         count.parse::<usize>().ok()
     };
     let longest = log.iter().filter_map(|piece| left_out(piece)).max().unwrap_or_default();
-    (longest, log.iter().any(|piece| piece == function))
+    let behind = log.iter().skip_while(|piece| *piece != "ff_stage");
+    let staged = behind.into_iter().find(|piece| piece.contains(":staged:"));
+    (longest, staged.map(|key| key.to_string()))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -282,12 +284,14 @@ async fn a_large_graph_is_laid_ready_in_portions() {
     let id = submit(&store, MEMBERS).await;
     let tasks = take(&store, 200).await;
     complete_all(&[Arc::clone(&store)], tasks).await;
-    let (longest, staged) = longest_call(&server, "ff_stage");
-    assert!(staged, "the graph went in one call");
+    let (longest, staged) = longest_call(&server);
+    let staged = staged.expect("the graph went in one call");
     assert!(longest < 2_500, "a call of {longest} arguments holds others up");
     assert_eq!(describe(&store, id).await.node_count as usize, MEMBERS + 1);
-    let left = server.command(&["KEYS", "*:beside:*"]).unwrap();
+    let left = server.command(&["KEYS", "*:staged:*"]).unwrap();
     assert_eq!(left, "", "what was laid ready has not moved");
+    // Who is gone before the commit leaves rows that go by themselves: nobody has to mend that.
+    server.command(&["HSET", &staged, "row", "bytes"]).unwrap();
     assert_sound(&store).await;
 }
 

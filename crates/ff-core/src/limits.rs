@@ -218,6 +218,9 @@ pub const QUOTA_PATROL_MS: u64 = 30_000;
 pub const QUOTA_WAITING: u32 = 100_000;
 /// Executions that one change of a quota policy wakes.
 pub const QUOTA_WAKES: u32 = 64;
+/// After what time others are let in, should those who were let in not take what is free: no worker may
+/// be able to run them, or another limit keeps them back.
+pub const QUOTA_WAKE_MS: u64 = 100;
 /// Executions that wait for their part of a quota policy's jitter, at the most.
 pub const QUOTA_RESTING: u32 = 256;
 /// Rows beside a document that one step of its timer looks at.

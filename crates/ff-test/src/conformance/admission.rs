@@ -7,7 +7,7 @@ use ff_core::error::Code;
 use ff_core::id::{BudgetId, ExecutionId, FlowId, Namespace, QuotaPolicyId};
 use ff_core::limits;
 use ff_core::operation::{
-    Applicant, Attach, CheckAdmission, ClaimAdmitted, Command, CreateBudget, CreateFlow,
+    Applicant, Attach, CheckAdmission, Claim, ClaimAdmitted, Command, CreateBudget, CreateFlow,
     DeleteBudget, DeleteQuotaPolicy, InFlow, LaneShare, ReleaseBudget, ReportUsageAdmin,
     ResetBudget, SetLane, SetNamespace, Submit, SubmitFlow, Task, UpdateBudget, UpdateQuotaPolicy,
     VoidAdmission,
@@ -23,7 +23,7 @@ use crate::fleet::set_lane;
 use crate::graphs::create_flow;
 use crate::limits::{budget, cap, limits_of, rate, spend, tick, under, usage};
 use crate::waits::{signal, suspend, wildcard};
-use crate::world::{PATIENCE, World, cancel, code, complete, delay, lane, revoke};
+use crate::world::{PATIENCE, World, cancel, capabilities, code, complete, delay, lane, revoke};
 
 const PENDING: i64 = limits::SLOT_PENDING_MS.cast_signed();
 
@@ -285,6 +285,27 @@ pub async fn a_turn_that_nobody_takes_passes_on(world: &World) {
     world.complete(&running).await.unwrap();
     world.pass(2 * limits::ERRAND_RETRY_MS.cast_signed()).await;
     assert_eq!(world.claim_ids(5).await, [low]);
+}
+
+pub async fn a_turn_that_no_worker_can_take_passes_on_soon(world: &World) {
+    let one = world.quota(cap(1)).await;
+    let attach = Attach { budget_ids: None, quota_policy_id: Some(Some(one)) };
+    world.act(SetLane { attach, ..set_lane("work", LaneState::Active) }).await;
+    let running = world.start(world.work()).await;
+    for _ in 0..8 {
+        world.submit(Submit { priority: 9, ..world.needing(&["gpu"]) }).await;
+    }
+    let last = world.submit(world.work()).await;
+    // Who can run all of them finds the slot taken, and does not come back.
+    let claim = Claim { capabilities: capabilities(&["gpu"]), ..world.claim_request(5) };
+    assert_eq!(world.claim_as(claim).await, []);
+    world.complete(&running).await.unwrap();
+    // The best of them comes, then three others, then all.
+    for _ in 0..2 {
+        assert_eq!(world.claim_ids(5).await, []);
+        world.pass(limits::QUOTA_WAKE_MS.cast_signed()).await;
+    }
+    assert_eq!(world.claim_ids(5).await, [last]);
 }
 
 pub async fn a_window_lets_in_as_many_as_it_says(world: &World) {

@@ -135,6 +135,7 @@ suite! { ($)
         the_best_in_line_comes_first
         who_waits_for_work_gets_what_was_let_go
         a_turn_that_nobody_takes_passes_on
+        a_turn_that_no_worker_can_take_passes_on_soon
         a_window_lets_in_as_many_as_it_says
         a_resumed_attempt_takes_no_place_in_the_window
         a_raised_cap_lets_more_in_at_once

@@ -29,16 +29,19 @@ impl DocumentDraft<QuotaPolicy> {
     /// What is to be done elsewhere is told with this step, and again later.
     pub(super) fn remind(&mut self) {
         let (now, policy) = (self.now, &mut self.body);
-        let again = now.after(limits::ERRAND_RETRY_MS);
         let due = |at: Option<TimestampMs>| at.is_none_or(|at| at <= now);
         match policy.overdue.is_empty() {
             true => policy.ask_at = None,
-            false if due(policy.ask_at) => policy.ask_at = Some(again),
+            false if due(policy.ask_at) => {
+                policy.ask_at = Some(now.after(limits::ERRAND_RETRY_MS));
+            }
             false => {}
         }
         match policy.waking.is_empty() {
             true => policy.tell_at = None,
-            false if due(policy.tell_at) => policy.tell_at = Some(again),
+            false if due(policy.tell_at) => {
+                policy.tell_at = Some(now.after(limits::QUOTA_WAKE_MS));
+            }
             false => {}
         }
     }

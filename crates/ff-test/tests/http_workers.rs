@@ -342,6 +342,18 @@ async fn tasks_are_put_aside(site: &Site) {
     site.act(&task.id, "delay", both).await.invalid("/delay_until");
     let children = site.act(&task.id, "wait-children", task.with(json!({}))).await;
     children.problem(409, "execution_not_in_flow");
+    // What is told again is what was told, whatever has happened since.
+    let delay = task.with(json!({ "delay_ms": 60_000 }));
+    let first = site.act(&task.id, "delay", delay.clone()).await.expect(200);
+    assert_eq!(
+        first["state_vector"],
+        site.read(&task.id, "/state").await.expect(200)["state_vector"]
+    );
+    site.act(&task.id, "cancel", json!({ "reason": "enough" })).await.expect(200);
+    let mut again = site.act(&task.id, "delay", delay).await.expect(200);
+    assert_eq!(again["replayed"].take(), true);
+    again["replayed"] = json!(false);
+    assert_eq!(again, first);
 }
 
 async fn fences_are_whole_and_match(site: &Site) {

@@ -145,6 +145,36 @@ impl Surroundings {
 }
 
 impl StateVector {
+    /// What a task has left behind that put its execution aside, by the state that this came to: delayed,
+    /// waiting for children, claimable again at once, or cancelled with its flow.
+    pub fn put_aside(public_state: PublicState) -> Self {
+        let is_over = public_state == PublicState::Cancelled;
+        let (eligibility_state, blocking_reason) = match public_state {
+            PublicState::Delayed => {
+                (EligibilityState::NotEligibleUntilTime, BlockingReason::WaitingForDelay)
+            }
+            PublicState::WaitingChildren => {
+                (EligibilityState::BlockedByDependencies, BlockingReason::WaitingForChildren)
+            }
+            _ if is_over => (EligibilityState::NotApplicable, BlockingReason::None),
+            _ => (EligibilityState::EligibleNow, BlockingReason::WaitingForWorker),
+        };
+        let (lifecycle_phase, attempt_state) = match is_over {
+            true => (LifecyclePhase::Terminal, AttemptProgress::AttemptTerminal),
+            false => (LifecyclePhase::Runnable, AttemptProgress::AttemptInterrupted),
+        };
+        Self {
+            lifecycle_phase,
+            ownership_state: OwnershipState::Unowned,
+            eligibility_state,
+            blocking_reason,
+            blocking_detail: String::new(),
+            terminal_outcome: is_over.then_some(Outcome::Cancelled),
+            attempt_state,
+            public_state,
+        }
+    }
+
     /// As it reads amid these surroundings: what nobody may claim is not eligible.
     #[must_use]
     pub fn amid(mut self, around: Surroundings) -> Self {

@@ -8,7 +8,7 @@ use ff_api::outcome::{Complete, Completed, Delay, Fail, Failed as AttemptFailed,
 use ff_core::error::Code;
 use ff_core::id::{Authority, ExecutionId};
 use ff_core::operation;
-use ff_core::state::PublicState;
+use ff_core::state::{PublicState, StateVector};
 use ff_core::time::TimestampMs;
 
 use super::leases::{offered, restrict};
@@ -135,7 +135,7 @@ async fn delay(mut call: Call) -> Result<Response, Failed> {
     let (id, authority) = authorized(&call, &fence, form.source.as_deref()).await?;
     let delayed = call.act(form.operation(id, authority)?).await?;
     let operation::Delayed { delay_until, public_state, replayed } = delayed;
-    put_aside(&call, id, public_state, (Some(delay_until), None), replayed).await
+    put_aside(public_state, (Some(delay_until), None), replayed)
 }
 
 async fn wait_children(mut call: Call) -> Result<Response, Failed> {
@@ -143,19 +143,16 @@ async fn wait_children(mut call: Call) -> Result<Response, Failed> {
     let (id, authority) = authorized(&call, &fence, form.source.as_deref()).await?;
     let wait = operation::WaitChildren { execution_id: id, authority, children: form.children };
     let operation::WaitingChildren { unresolved, public_state, replayed } = call.act(wait).await?;
-    put_aside(&call, id, public_state, (None, Some(unresolved)), replayed).await
+    put_aside(public_state, (None, Some(unresolved)), replayed)
 }
 
-/// The state as the step left it; the vector beside it is as it is now.
-async fn put_aside(
-    call: &Call,
-    id: ExecutionId,
+/// The state as the step left it, also when that is told again.
+fn put_aside(
     public_state: PublicState,
     (delay_until, unresolved): (Option<TimestampMs>, Option<u32>),
     replayed: bool,
 ) -> Result<Response, Failed> {
-    let record = call.record(id).await?;
-    let State { state_vector, .. } = record.state.into();
+    let State { state_vector, .. } = StateVector::put_aside(public_state).into();
     let delay_until = delay_until.map(Into::into);
     reply::ok(&PutAside { public_state, state_vector, delay_until, unresolved, replayed })
 }

@@ -7,7 +7,7 @@ use ff_core::limits;
 use ff_core::operation::{Delay, DelayUntil, Delayed, Task};
 use ff_core::state::{
     AttemptProgress, AttemptState, BlockingReason, EligibilityState, LifecyclePhase,
-    OwnershipState, PublicState,
+    OwnershipState, PublicState, StateVector,
 };
 use ff_core::time::TimestampMs;
 
@@ -31,6 +31,7 @@ pub async fn a_delay_releases_the_lease_and_keeps_the_attempt(world: &World) {
     assert_eq!(record.state.blocking_reason, BlockingReason::WaitingForDelay);
     assert_eq!(record.state.attempt_state, AttemptProgress::AttemptInterrupted);
     assert_eq!((record.state.public_state, record.delay_until), (public_state, Some(delay_until)));
+    assert_eq!(record.state, StateVector::put_aside(reply.public_state));
     assert_eq!((record.lease_id, record.retry_count, record.lease_reclaim_count), (None, 0, 0));
     let [attempt] = world.attempts(task.execution_id).await.try_into().unwrap();
     assert_eq!((attempt.state, attempt.ended_at), (AttemptState::Started, None));
@@ -67,6 +68,7 @@ pub async fn a_delay_that_is_not_in_the_future_is_resumable_at_once(world: &Worl
         assert_eq!((reply.delay_until, reply.public_state), (until, PublicState::Resumable));
         let record = world.describe(task.execution_id).await;
         assert_eq!((record.state.public_state, record.delay_until), (PublicState::Resumable, None));
+        assert_eq!(record.state, StateVector::put_aside(reply.public_state));
         assert_eq!(world.claim_one().await.attempt_id, task.attempt_id);
     }
 }

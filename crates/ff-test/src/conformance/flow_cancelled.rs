@@ -10,6 +10,7 @@ use ff_core::operation::{CascadeCompletion, Command, Failed, ReplayFlow, Reply};
 use ff_core::read::{EdgeSnapshot, ListFlowEdges, ListFlowMembers};
 use ff_core::state::{
     AttemptState, CancelPolicy, EdgeKind, EdgeState, FlowState, GroupState, Outcome, PublicState,
+    StateVector,
 };
 
 use crate::graphs::{Drawn, wait_children};
@@ -228,6 +229,8 @@ pub async fn a_delay_in_a_cancelled_flow_is_told_as_cancelled(world: &World) {
         other => panic!("{other:?}"),
     };
     assert_eq!((state(first), state(again)), ((Cancelled, false), (Cancelled, true)));
+    let record = world.describe(task.execution_id).await;
+    assert_eq!(record.state, StateVector::put_aside(Cancelled));
 }
 
 pub async fn a_wait_in_a_cancelled_flow_is_told_as_cancelled(world: &World) {

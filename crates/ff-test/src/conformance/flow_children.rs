@@ -5,7 +5,7 @@ use ff_core::content::Content;
 use ff_core::error::Code;
 use ff_core::event::EventKind;
 use ff_core::operation::{InFlow, Replay, Submit, Task};
-use ff_core::state::{CancelPolicy, Outcome, PublicState};
+use ff_core::state::{CancelPolicy, Outcome, PublicState, StateVector};
 
 use crate::graphs::{let_run, stage, wait_children};
 use crate::world::{World, cancel, code};
@@ -18,6 +18,8 @@ pub async fn the_parent_goes_on_when_every_child_has_ended(world: &World) {
     let children = Some(vec![drawn.id("a"), drawn.id("b")]);
     let reply = world.act(wait_children(&task, children)).await;
     assert_eq!((reply.unresolved, reply.public_state), (2, WaitingChildren));
+    let record = world.describe(drawn.id("p")).await;
+    assert_eq!(record.state, StateVector::put_aside(WaitingChildren));
     assert_eq!(world.history(drawn.id("p")).await.last(), Some(&EventKind::Released));
     world.run(&drawn, "a").await;
     assert_eq!(world.public_state(drawn.id("p")).await, WaitingChildren);

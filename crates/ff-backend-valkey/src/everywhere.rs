@@ -5,7 +5,7 @@
 //! the caller needs. So it is with a node that does not answer at all: whoever can do without its homes
 //! goes on, so that one that hangs stops neither claims nor timers of the others.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ff_core::error::EngineError;
 use ff_core::id::{Home, Namespace, PartitionFamily};
@@ -19,8 +19,8 @@ use crate::store::{Shared, join_all};
 /// Pause before a home that is on its way is asked for again.
 const REST: Duration = Duration::from_millis(20);
 
-/// Times that it is asked for again.
-const TRIES: usize = 250;
+/// Homes that an error names.
+const TOLD: usize = 3;
 
 /// Homes of one call. Everything else waits while a function runs.
 const HOMES_MOST: usize = 512;
@@ -67,6 +67,8 @@ pub(crate) struct Found {
     pub(crate) answered: Vec<Answered>,
     /// Homes that it went on without.
     pub(crate) left_out: Vec<Home>,
+    /// Why some could not be read the last time that it was tried.
+    hindered: Option<String>,
 }
 
 /// What a node answered for some homes.
@@ -133,23 +135,25 @@ impl Shared {
     ) -> Result<Found, EngineError> {
         let mut left = homes;
         let mut found = Found::default();
-        for _ in 0..TRIES {
-            let moving = self.round(tour, left, &arguments, &mut found).await?;
-            let alone = Tour { homes: 1, ..tour };
-            left = match moving.is_empty() {
-                true => moving,
-                false => self.round(alone, moving, &arguments, &mut found).await?,
-            };
+        let until = Instant::now() + self.options.call_timeout;
+        loop {
+            left = self.round(tour, left, &arguments, &mut found).await?;
+            let is_over = Instant::now() >= until;
+            if !left.is_empty() && !is_over {
+                let alone = Tour { homes: 1, ..tour };
+                left = self.round(alone, left, &arguments, &mut found).await?;
+            }
             if tour.missing == Missing::LeaveOut {
                 found.left_out.append(&mut left);
             }
             if left.is_empty() {
                 return found.unless_blind();
             }
+            if is_over {
+                return Err(found.lacking(&left));
+            }
             tokio::time::sleep(REST).await;
         }
-        let detail = format!("{left:?} cannot be read: their slots are moving");
-        Err(EngineError::Transport { outcome_unknown: false, detail })
     }
 
     /// One round of calls for these homes: those that are moving at the moment.
@@ -184,9 +188,10 @@ impl Shared {
         for ((_, homes, _), reply) in calls.into_iter().zip(replies) {
             match reply {
                 Looked::Answer(Ok(reply)) => found.answered.push(Answered { homes, reply }),
-                Looked::Answer(Err(EngineError::Transport { outcome_unknown: false, .. }))
+                Looked::Answer(Err(EngineError::Transport { outcome_unknown: false, detail }))
                     if self.client.is_cluster() && !self.is_closing() =>
                 {
+                    found.hindered = Some(detail);
                     moving.extend(homes);
                 }
                 Looked::Answer(Err(error)) => return Err(error),
@@ -213,6 +218,13 @@ impl Shared {
 }
 
 impl Found {
+    fn lacking(self, left: &[Home]) -> EngineError {
+        let why = self.hindered.unwrap_or_else(|| "no node has their slots".to_owned());
+        let of: Vec<_> = left.iter().take(TOLD).map(Home::to_string).collect();
+        let more = if left.len() > TOLD { " and others" } else { "" };
+        EngineError::unavailable(format!("{}{more} cannot be read: {why}", of.join(", ")))
+    }
+
     /// Who has seen nothing cannot tell what there is.
     fn unless_blind(self) -> Result<Self, EngineError> {
         match self.answered.is_empty() && !self.left_out.is_empty() {

@@ -14,7 +14,7 @@ use ff_core::id::{ExecutionId, Home, Kind, LaneId};
 use ff_core::operation::{
     Attach, Claim, ClaimExecution, ClaimForWorker, SetLane, Submit, Tick, Trim,
 };
-use ff_core::read::Describe;
+use ff_core::read::{Describe, Filter, Search};
 use ff_core::turns::Turn;
 use ff_engine::{Engine, EngineOptions, Shutdown};
 use ff_test::grants::{GRANT_MS, claim_granted};
@@ -219,6 +219,26 @@ async fn a_primary_that_hangs_stops_only_its_own() {
     assert_eq!(waiting.await.unwrap()[0].execution_id, unseen.execution_id);
     stop.send_replace(true);
     engine.await.unwrap();
+}
+
+/// Who asks for all there is needs every primary: without one it is told so, in the time of one call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_without_a_primary_says_so_soon() {
+    let cluster = Cluster::start(&ClusterOptions::default());
+    let options: ValkeyOptions = cluster.url().parse().unwrap();
+    let call_timeout = Duration::from_millis(500);
+    let store = open_with(ValkeyOptions { call_timeout, ..options }).await;
+    let search = || Search { filter: Filter::default(), cursor: None, limit: 5 };
+    store.ask(search()).await.unwrap();
+    cluster.nodes()[1].kill();
+    let begun = Instant::now();
+    let error = store.ask(search()).await.unwrap_err();
+    assert_eq!(error.code(), Code::Unavailable, "{error}");
+    assert!(error.to_string().contains("{fp:"), "{error}");
+    assert!(begun.elapsed() < 5 * call_timeout, "{:?}", begun.elapsed());
+    cluster.nodes()[1].restart();
+    let again = async { while store.ask(search()).await.is_err() {} };
+    tokio::time::timeout(PATIENCE, again).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

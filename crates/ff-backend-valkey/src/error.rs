@@ -57,22 +57,15 @@ pub(crate) fn fault(error: &RedisError, written: bool) -> EngineError {
         return EngineError::Transport { outcome_unknown: written, detail };
     };
     let said = said(code, error.detail());
+    if let Some(why) = no_writes(code) {
+        return EngineError::unavailable(format!("{why}: {said}"));
+    }
     match code {
-        "OOM" => EngineError::unavailable(format!(
-            "valkey is out of memory (maxmemory): raise it, or remove what is not needed; {said}"
-        )),
         "NOPERM" => EngineError::unavailable(format!(
             "valkey does not allow this user the command (ACL SETUSER): {said}"
         )),
         "NOAUTH" | "WRONGPASS" => EngineError::unavailable(format!(
             "valkey refuses the login; check user and password in the URL: {said}"
-        )),
-        "NOREPLICAS" => EngineError::unavailable(format!(
-            "valkey takes no writes while too few replicas are connected \
-             (min-replicas-to-write): {said}"
-        )),
-        "MISCONF" => EngineError::unavailable(format!(
-            "valkey takes no writes because it cannot save to its disk: {said}"
         )),
         "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "READONLY" | "MASTERDOWN"
         | "BUSY" | "UNBLOCKED" => EngineError::unavailable(format!("valkey: {said}")),
@@ -81,6 +74,18 @@ pub(crate) fn fault(error: &RedisError, written: bool) -> EngineError {
         )),
         _ => EngineError::Bug { code: Code::Internal, detail: format!("valkey: {said}") },
     }
+}
+
+/// Why a server takes no writes for now, by the code of its answer, and what helps.
+pub(crate) fn no_writes(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "OOM" => "valkey is out of memory (maxmemory); raise it, or remove what is not needed",
+        "NOREPLICAS" => {
+            "valkey takes no writes while too few replicas are connected (min-replicas-to-write)"
+        }
+        "MISCONF" => "valkey takes no writes because it cannot save to its disk",
+        _ => return None,
+    })
 }
 
 /// A server's error reply as the server wrote it.

@@ -270,7 +270,7 @@ fn longest_call(server: &Server) -> (usize, Option<String>) {
     let longest = log.iter().filter_map(|piece| left_out(piece)).max().unwrap_or_default();
     let behind = log.iter().skip_while(|piece| *piece != "ff_stage");
     let staged = behind.into_iter().find(|piece| piece.contains(":staged:"));
-    (longest, staged.map(|key| key.to_string()))
+    (longest, staged.map(ToString::to_string))
 }
 
 #[tokio::test(flavor = "multi_thread")]

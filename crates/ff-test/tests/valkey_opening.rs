@@ -213,6 +213,24 @@ async fn a_server_that_holds_up_writes_is_waited_for() {
     ValkeyStore::open(with(Duration::from_secs(60))).await.unwrap();
 }
 
+/// As after a failover, or while memory is full: what helps comes without a word to us.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_takes_no_writes_is_waited_for() {
+    let server = Server::start(ServerOptions::default());
+    let set = |name, value| server.command(&["CONFIG", "SET", name, value]).unwrap();
+    for (name, hinders, helps) in [("min-replicas-to-write", "1", "0"), ("maxmemory", "1", "0")] {
+        set(name, hinders);
+        let error = refused(options(&server), &[name]).await;
+        assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
+        let patience = Duration::from_secs(60);
+        let patient = ValkeyOptions { connect_patience: patience, ..options(&server) };
+        let opening = tokio::spawn(ValkeyStore::open(patient));
+        set(name, helps);
+        opening.await.unwrap().unwrap();
+        server.command(&["FUNCTION", "FLUSH"]).unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_and_one_node_are_not_mixed_up() {
     let server = Server::start(ServerOptions::default());

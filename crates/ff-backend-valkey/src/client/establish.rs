@@ -80,9 +80,10 @@ impl Client {
     /// Why an opening could not have an answer of the node that owns a slot.
     pub(crate) fn unopened(&self, slot: u16, error: EngineError) -> OpenError {
         match (error, self.table().owner(slot)) {
-            (EngineError::Transport { detail, .. }, Some(node)) => {
-                OpenError::Unreachable { address: node.address.to_string(), detail }
-            }
+            (
+                EngineError::Transport { detail, .. } | EngineError::Unavailable { detail },
+                Some(node),
+            ) => OpenError::Unreachable { address: node.address.to_string(), detail },
             (error, _) => OpenError::Server(error.to_string()),
         }
     }

@@ -9,7 +9,7 @@ use tokio_rustls::rustls;
 
 use super::address::Address;
 use super::connection::Failure;
-use crate::error::OpenError;
+use crate::error::{OpenError, no_writes};
 
 #[derive(Debug)]
 pub(crate) enum Obstacle {
@@ -56,6 +56,9 @@ impl Obstacle {
 
     fn of_answer(address: &Address, code: &str, detail: &str) -> Self {
         let said = format!("{code} {detail}");
+        if let Some(why) = no_writes(code) {
+            return Self::Later(format!("{why}: {said}"));
+        }
         match code {
             "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "READONLY" => {
                 Self::Later(said)
@@ -101,6 +104,9 @@ mod tests {
     fn waiting_helps_against_some_answers() {
         let address = Address::new("h", 1);
         let cases = [
+            ("OOM", "command not allowed when used memory > 'maxmemory'.", true),
+            ("NOREPLICAS", "Not enough good replicas to write.", true),
+            ("MISCONF", "Errors writing to the AOF file", true),
             ("LOADING", "Valkey is loading the dataset in memory", true),
             ("ERR", "max number of clients reached", true),
             ("CLUSTERDOWN", "The cluster is down", true),

@@ -11,6 +11,7 @@ use redis::{Cmd, Value};
 
 use crate::change::Changes;
 use crate::crowd::{self, Joint, Which};
+use crate::error::without_effect;
 use crate::item::Times;
 use crate::log::NUMBERS;
 use crate::store::{Shared, join_all};
@@ -121,14 +122,6 @@ impl Staged {
         let laid: Result<Vec<_>, _> = join_all(calls).await.into_iter().collect();
         // Nobody sees what lies ready, so nothing has happened whatever became of the call.
         laid.map(drop).map_err(without_effect)
-    }
-}
-
-/// The error of a call that leaves nothing behind which anybody sees.
-fn without_effect(error: EngineError) -> EngineError {
-    match error {
-        EngineError::Transport { detail, .. } => EngineError::unavailable(detail),
-        other => other,
     }
 }
 

@@ -76,6 +76,15 @@ pub(crate) fn fault(error: &RedisError, written: bool) -> EngineError {
     }
 }
 
+/// The error of a call that reads, or leaves nothing behind which anybody sees: its outcome is known,
+/// whatever became of it.
+pub(crate) fn without_effect(error: EngineError) -> EngineError {
+    match error {
+        EngineError::Transport { detail, .. } => EngineError::unavailable(detail),
+        other => other,
+    }
+}
+
 /// Why a server takes no writes for now, by the code of its answer, and what helps.
 pub(crate) fn no_writes(code: &str) -> Option<&'static str> {
     Some(match code {

@@ -24,7 +24,7 @@ use crate::combine::Lines;
 use crate::crowd::Crowds;
 use crate::emptied::{self, Emptied};
 use crate::entries::{Documents, Entries};
-use crate::error::OpenError;
+use crate::error::{OpenError, without_effect};
 use crate::growth::Growth;
 use crate::homes::Homes;
 use crate::item::{After, Bundle, Item};
@@ -340,14 +340,14 @@ impl Backend for ValkeyStore {
         Box::pin(async move {
             self.shared.check_open()?;
             query.check(&self.shared.settings.partitions)?;
-            query::answer(&self.shared, query).await
+            query::answer(&self.shared, query).await.map_err(without_effect)
         })
     }
 
     fn follow(&self, topic: Topic, wait: Duration) -> Pending<'_, Result<Followed, EngineError>> {
         Box::pin(async move {
             self.shared.check_open()?;
-            match topic {
+            let followed = match topic {
                 Topic::Events(events) => {
                     events.check()?;
                     follow::events(&self.shared, &events, wait).await
@@ -357,7 +357,8 @@ impl Backend for ValkeyStore {
                     tail.check(wait, &self.shared.settings.partitions)?;
                     tails::frames(&self.shared, &tail.range(), wait).await
                 }
-            }
+            };
+            followed.map_err(without_effect)
         })
     }
 }

@@ -221,6 +221,23 @@ async fn a_primary_that_hangs_stops_only_its_own() {
     engine.await.unwrap();
 }
 
+/// Whoever asks has changed nothing, so nothing is unknown.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_without_an_answer_is_unavailable() {
+    let server = Server::start(ServerOptions::default());
+    let options: ValkeyOptions = server.url().parse().unwrap();
+    let call_timeout = Duration::from_millis(300);
+    let store = open_with(ValkeyOptions { call_timeout, ..options }).await;
+    let submit = work(&*store);
+    let describe = Describe { execution_id: submit.execution_id };
+    store.call(submit).await.unwrap();
+    server.pause();
+    let asked = store.ask(describe).await.unwrap_err();
+    let changed = store.call(work(&*store)).await.unwrap_err();
+    server.resume();
+    assert_eq!((asked.code(), changed.code()), (Code::Unavailable, Code::OutcomeUnknown));
+}
+
 /// Who asks for all there is needs every primary: without one it is told so, in the time of one call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_without_a_primary_says_so_soon() {

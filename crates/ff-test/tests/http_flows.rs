@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 ff_test::on_every_store! {
     a_graph_is_submitted_whole_and_runs
     a_graph_of_many_members_is_submitted_whole
+    a_graph_that_changes_is_told_without_contradiction
     a_key_makes_a_graph_once
     a_bad_graph_is_refused_with_its_place
     a_flow_grows_member_by_member
@@ -156,6 +157,49 @@ async fn walk(site: &Site, path: &str) -> Vec<Value> {
         let target = link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap();
         target.clone_into(&mut path);
     }
+}
+
+async fn a_graph_that_changes_is_told_without_contradiction(site: &Site) {
+    const MEMBERS: usize = 24;
+    let name = |n: usize| format!("m{n}");
+    let member = |n| json!({ "name": name(n), "lane": "l", "kind": "x" });
+    let edge = |n: usize| json!({ "from": name(n - 1), "to": name(n) });
+    let graph = json!({
+        "kind": "etl",
+        "members": (0..MEMBERS).map(member).collect::<Vec<_>>(),
+        "edges": (1..MEMBERS).map(edge).collect::<Vec<_>>(),
+    });
+    let path = submitted(site, graph).await.0;
+    site.register().await;
+    let run = async {
+        for _ in 0..MEMBERS {
+            complete(site, &site.claim().await).await;
+        }
+    };
+    let look = async {
+        loop {
+            let graph = site.get(&format!("{path}/graph")).await.expect(200);
+            let members = graph["members"].as_array().unwrap();
+            let state_of = |id: &Value| {
+                let found = members.iter().find(|member| member["execution_id"] == *id);
+                text(&found.unwrap()["public_state"])
+            };
+            let mut counts = serde_json::Map::new();
+            for member in members {
+                let count = counts.entry(text(&member["public_state"])).or_insert(json!(0));
+                *count = json!(count.as_u64().unwrap() + 1);
+            }
+            assert_eq!(graph["counts"], json!(counts));
+            for edge in graph["edges"].as_array().unwrap() {
+                let ended = state_of(&edge["upstream"]) == "completed";
+                assert!(edge["state"] == "pending" || ended, "{graph}");
+            }
+            if counts.len() == 1 && counts.contains_key("completed") {
+                break;
+            }
+        }
+    };
+    tokio::join!(run, look);
 }
 
 async fn a_key_makes_a_graph_once(site: &Site) {

@@ -30,6 +30,9 @@ use ff_core::state::Scope::{ExecutionsRead, FlowsWrite};
 const SHOWN_MEMBERS: usize = limits::FLOW_SUBMIT_MEMBERS;
 const SHOWN_EDGES: usize = limits::FLOW_SUBMIT_EDGES;
 
+/// How often a graph is looked at that changes meanwhile.
+const LOOKS: usize = 4;
+
 pub(super) const ROUTES: &[Route] = &[
     Route::new(Get, "/v1/flows/{flow_id}/graph", ExecutionsRead, "Read a whole graph", |call| {
         Box::pin(graph(call))
@@ -121,18 +124,53 @@ async fn edges(call: Call) -> Result<Response, Failed> {
     reply::page(&call, &Page { count, ..Page::new(items, next_cursor) })
 }
 
+/// Flow, members and edges are read one after the other: one picture, unless the flow goes on changing.
+/// Then counts are still those of the members that are shown, and edges come first, so that none has
+/// resolved whose upstream is shown as it was before.
 async fn graph(call: Call) -> Result<Response, Failed> {
-    let flow = own(&call).await?;
+    let mut flow = own(&call).await?;
+    let flow_id = flow.flow_id;
+    for _ in 1..LOOKS {
+        let shown = show(&call, flow_id).await?;
+        let after = own(&call).await?;
+        if after == flow {
+            return drawn(&call, *flow, shown);
+        }
+        flow = after;
+    }
+    let shown = show(&call, flow_id).await?;
+    drawn(&call, *flow, shown)
+}
+
+/// Members and edges, and where each list goes on.
+struct Shown {
+    members: Vec<read::MemberSnapshot>,
+    next_member: Option<u32>,
+    edges: Vec<read::EdgeSnapshot>,
+    next_edge: Option<(u32, u32)>,
+}
+
+async fn show(call: &Call, flow_id: FlowId) -> Result<Shown, EngineError> {
+    let (edges, next_edge) = all_edges(call, flow_id).await?;
+    let (members, next_member) = all_members(call, flow_id).await?;
+    Ok(Shown { members, next_member, edges, next_edge })
+}
+
+fn drawn(call: &Call, flow: read::FlowSnapshot, shown: Shown) -> Result<Response, Failed> {
     let (flow_id, revision) = (flow.flow_id, flow.revision);
-    let (members, next_member) = all_members(&call, flow_id).await?;
-    let (edges, next_edge) = all_edges(&call, flow_id).await?;
+    let Shown { members, next_member, edges, next_edge } = shown;
+    let mut flow = Flow::from(flow);
+    if next_member.is_none() {
+        flow.counts.clear();
+        members.iter().for_each(|it| *flow.counts.entry(it.public_state).or_default() += 1);
+    }
     let graph = Graph {
-        flow: Flow::from(*flow),
+        flow,
         members: members.into_iter().map(Into::into).collect(),
         edges: edges.into_iter().map(Into::into).collect(),
         members_cursor: next_member
-            .map(|number| cursor::encode(&members_scope(&call, flow_id), &number)),
-        edges_cursor: next_edge.map(|place| cursor::encode(&edges_scope(&call, flow_id), &place)),
+            .map(|number| cursor::encode(&members_scope(call, flow_id), &number)),
+        edges_cursor: next_edge.map(|place| cursor::encode(&edges_scope(call, flow_id), &place)),
     };
     Ok(reply::tagged(reply::ok(&graph)?, revision))
 }

@@ -11,7 +11,7 @@ use super::pages::{Beside, MEMBERS, MemberRef};
 use super::resolve::is_failure;
 use super::scene::Scene;
 use super::work::WorkItem;
-use super::{existing, not_found, not_terminal, open};
+use super::{existing, not_found, not_terminal, open, still_at_work};
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
 use crate::id::{DocumentId, ExecutionId, FlowId, MemberName, Namespace};
@@ -154,7 +154,8 @@ pub(in super::super) fn delete(
     let flow = scene.flow(&id)?.flow_mut();
     let over = flow.end.is_some() || (flow.members == 0 && flow.is_cancelled());
     if !over || !flow.work.is_empty() {
-        return Err(not_terminal().into());
+        let refusal = if flow.live > 0 { not_terminal() } else { still_at_work() };
+        return Err(refusal.into());
     }
     flow.removing = true;
     let before = flow.members;

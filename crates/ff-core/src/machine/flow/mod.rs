@@ -35,7 +35,9 @@ pub(super) use read::{describe_edge, eligibility, list_edges, list_members, wait
 pub(super) use replay::{replay_flow, replay_member};
 pub(crate) use resolve::{SIBLING_IMPOSSIBLE, SIBLING_SATISFIED};
 pub(super) use scene::Scene;
-use settle::{already_terminal, existing, not_found, not_in_flow, not_terminal, open};
+use settle::{
+    already_terminal, existing, not_found, not_in_flow, not_terminal, open, still_at_work,
+};
 pub(super) use settle::{reply_of, settle, stopped, stops};
 pub(super) use submit::submit;
 pub(super) use work::cascade;

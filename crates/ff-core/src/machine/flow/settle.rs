@@ -150,6 +150,13 @@ pub(super) fn not_terminal() -> Refusal {
     Refusal::new(Code::FlowNotTerminal, "some of the flow's members have not ended")
 }
 
+/// All members have ended, and what follows from that is carried out at this moment.
+pub(super) fn still_at_work() -> Refusal {
+    let detail =
+        "edges of the flow are about to resolve, or members to be made or cancelled; try again";
+    Refusal::new(Code::FlowNotTerminal, detail)
+}
+
 pub(super) fn not_in_flow(id: ExecutionId) -> Refusal {
     Refusal::new(Code::ExecutionNotInFlow, format!("{id} is not a member of the flow"))
 }

@@ -85,7 +85,7 @@ pub(crate) fn without_effect(error: EngineError) -> EngineError {
     }
 }
 
-/// Why a server takes no writes for now, by the code of its answer, and what helps.
+/// Why a server takes no writes at the moment, by the code of its answer, and what helps.
 pub(crate) fn no_writes(code: &str) -> Option<&'static str> {
     Some(match code {
         "OOM" => "valkey is out of memory (maxmemory); raise it, or remove what is not needed",

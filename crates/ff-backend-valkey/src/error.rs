@@ -85,16 +85,25 @@ pub(crate) fn without_effect(error: EngineError) -> EngineError {
     }
 }
 
-/// Why a server takes no writes at the moment, by the code of its answer, and what helps.
+/// Answers of a server that takes no writes at the moment: their codes, why that is, and what helps.
+const NO_WRITES: [(&str, &str); 3] = [
+    ("OOM", "valkey is out of memory (maxmemory); raise it, or remove what is not needed"),
+    (
+        "NOREPLICAS",
+        "valkey takes no writes while too few replicas are connected (min-replicas-to-write)",
+    ),
+    ("MISCONF", "valkey takes no writes because it cannot save to its disk"),
+];
+
+/// Why a server takes no writes at the moment, by the code of its answer.
 pub(crate) fn no_writes(code: &str) -> Option<&'static str> {
-    Some(match code {
-        "OOM" => "valkey is out of memory (maxmemory); raise it, or remove what is not needed",
-        "NOREPLICAS" => {
-            "valkey takes no writes while too few replicas are connected (min-replicas-to-write)"
-        }
-        "MISCONF" => "valkey takes no writes because it cannot save to its disk",
-        _ => return None,
-    })
+    NO_WRITES.iter().find(|(known, _)| *known == code).map(|(_, why)| *why)
+}
+
+/// Whether a fault is such an answer. Others that are `unavailable`, such as missing rights, do not pass by
+/// themselves.
+pub(crate) fn is_of_no_writes(detail: &str) -> bool {
+    NO_WRITES.iter().any(|(_, why)| detail.starts_with(why))
 }
 
 /// A server's error reply as the server wrote it.

@@ -213,6 +213,21 @@ async fn a_server_that_holds_up_writes_is_waited_for() {
     ValkeyStore::open(with(Duration::from_secs(60))).await.unwrap();
 }
 
+/// Nobody gives rights while we wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_without_rights_to_the_keys_is_refused_at_once() {
+    let server = Server::start(ServerOptions::default());
+    let words = ["ACL", "SETUSER", "stranger", "on", ">SECRET", "~theirs:*", "+@all"];
+    server.command(&words).unwrap();
+    let url = server.url().replace("valkey://", "valkey://stranger:SECRET@");
+    let connect_patience = Duration::from_secs(60);
+    let options = ValkeyOptions { connect_patience, ..url.parse().unwrap() };
+    let begun = Instant::now();
+    let error = refused(options, &["does not allow this user", "ACL SETUSER"]).await;
+    assert!(matches!(error, OpenError::Server(_)), "{error}");
+    assert!(begun.elapsed() < connect_patience / 4, "{:?}", begun.elapsed());
+}
+
 /// As after a failover, or while memory is full: what helps comes without a word to us.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_takes_no_writes_is_waited_for() {

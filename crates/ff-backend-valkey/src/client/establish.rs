@@ -18,7 +18,7 @@ use super::refresh;
 use super::router::{Client, Inner};
 use super::topology::{Share, Topology};
 use crate::boot;
-use crate::error::OpenError;
+use crate::error::{OpenError, is_of_no_writes};
 use crate::library::Library;
 use crate::options::ValkeyOptions;
 
@@ -80,10 +80,12 @@ impl Client {
     /// Why an opening could not have an answer of the node that owns a slot.
     pub(crate) fn unopened(&self, slot: u16, error: EngineError) -> OpenError {
         match (error, self.table().owner(slot)) {
-            (
-                EngineError::Transport { detail, .. } | EngineError::Unavailable { detail },
-                Some(node),
-            ) => OpenError::Unreachable { address: node.address.to_string(), detail },
+            (EngineError::Transport { detail, .. }, Some(node)) => {
+                OpenError::Unreachable { address: node.address.to_string(), detail }
+            }
+            (EngineError::Unavailable { detail }, Some(node)) if is_of_no_writes(&detail) => {
+                OpenError::Unreachable { address: node.address.to_string(), detail }
+            }
             (error, _) => OpenError::Server(error.to_string()),
         }
     }

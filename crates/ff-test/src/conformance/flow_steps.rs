@@ -326,6 +326,31 @@ pub async fn a_flow_goes_with_its_members(world: &World) {
     assert_eq!(world.find(drawn.id("m99")).await, None);
 }
 
+pub async fn what_keeps_a_flow_from_being_removed_is_told(world: &World) {
+    let refused = async |flow_id, word: &str| {
+        let refused = world.backend.call(DeleteFlow { flow_id }).await.unwrap_err();
+        assert_eq!(refused.code(), Code::FlowNotTerminal);
+        assert!(refused.to_string().contains(word), "{word:?} is missing in: {refused}");
+    };
+    let empty = create_flow();
+    let flow_id = empty.flow_id;
+    world.act(empty).await;
+    refused(flow_id, "cancel it first").await;
+    // Members that one step ends, and more edges than it resolves.
+    let names = |layer: &str| (0..20).map(|n| format!("{layer}{n}")).collect::<Vec<_>>();
+    let (above, below) = (names("a"), names("b"));
+    let edges: Vec<_> =
+        above.iter().flat_map(|a| below.iter().map(move |b| format!("{a}>{b}"))).collect();
+    let members: Vec<_> = above.iter().chain(&below).map(String::as_str).collect();
+    let edges: Vec<_> = edges.iter().map(String::as_str).collect();
+    let drawn = world.submit_flow(world.draw(&members, &edges)).await;
+    refused(drawn.flow_id, "members have not ended").await;
+    world.act(drawn.cancel(CancelPolicy::CancelAll)).await;
+    refused(drawn.flow_id, "try again").await;
+    world.settle().await;
+    world.act(DeleteFlow { flow_id: drawn.flow_id }).await;
+}
+
 pub async fn an_ended_flow_is_kept_for_its_time(world: &World) {
     let mut drawing = world.draw(&["a"], &[]).with("a", |submit| {
         submit.policy = crate::world::policy(r#"{"retention":{"success_ms":10}}"#);

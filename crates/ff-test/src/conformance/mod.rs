@@ -717,6 +717,7 @@ suite! { ($)
         members_and_edges_are_shown
         eligibility_says_how_far_a_member_is
         a_flow_goes_with_its_members
+        what_keeps_a_flow_from_being_removed_is_told
         an_ended_flow_is_kept_for_its_time
         there_is_no_such_flow
         a_tick_counts_the_work_of_flows_by_kind

@@ -11,7 +11,7 @@ use super::pages::{Beside, MEMBERS, MemberRef};
 use super::resolve::is_failure;
 use super::scene::Scene;
 use super::work::WorkItem;
-use super::{existing, not_found, not_terminal, open, still_at_work};
+use super::{existing, not_found, not_terminal, open, still_at_work, without_members};
 use crate::error::{Code, Refusal};
 use crate::event::{EventData, EventKind};
 use crate::id::{DocumentId, ExecutionId, FlowId, MemberName, Namespace};
@@ -153,8 +153,11 @@ pub(in super::super) fn delete(
     let mut scene = Scene::new(facts, now);
     let flow = scene.flow(&id)?.flow_mut();
     let over = flow.end.is_some() || (flow.members == 0 && flow.is_cancelled());
+    if !flow.work.is_empty() && flow.live == 0 {
+        return Err(still_at_work().into());
+    }
     if !over || !flow.work.is_empty() {
-        let refusal = if flow.live > 0 { not_terminal() } else { still_at_work() };
+        let refusal = if flow.members == 0 { without_members() } else { not_terminal() };
         return Err(refusal.into());
     }
     flow.removing = true;

@@ -37,6 +37,7 @@ pub(crate) use resolve::{SIBLING_IMPOSSIBLE, SIBLING_SATISFIED};
 pub(super) use scene::Scene;
 use settle::{
     already_terminal, existing, not_found, not_in_flow, not_terminal, open, still_at_work,
+    without_members,
 };
 pub(super) use settle::{reply_of, settle, stopped, stops};
 pub(super) use submit::submit;

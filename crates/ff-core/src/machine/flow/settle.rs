@@ -150,10 +150,14 @@ pub(super) fn not_terminal() -> Refusal {
     Refusal::new(Code::FlowNotTerminal, "some of the flow's members have not ended")
 }
 
+/// It waits for members, which only a cancel ends.
+pub(super) fn without_members() -> Refusal {
+    Refusal::new(Code::FlowNotTerminal, "the flow is open and has no members; cancel it first")
+}
+
 /// All members have ended, and what follows from that is carried out at this moment.
 pub(super) fn still_at_work() -> Refusal {
-    let detail =
-        "edges of the flow are about to resolve, or members to be made or cancelled; try again";
+    let detail = "all members have ended; what follows from that is under way: try again";
     Refusal::new(Code::FlowNotTerminal, detail)
 }
 
